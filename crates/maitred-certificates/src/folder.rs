@@ -17,7 +17,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use maitred_tls::{Challenges, is_token};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, flock};
 
 use crate::name;
 use crate::state::{State, Status};
@@ -72,6 +72,18 @@ impl Folder {
         Ok(())
     }
 
+    /// Makes what is missing, and looks whether this user can write there.
+    ///
+    /// # Errors
+    /// The user cannot.
+    pub fn check(&self) -> io::Result<()> {
+        self.prepare()?;
+        let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+        [CERTIFICATES, ACCOUNTS]
+            .iter()
+            .try_for_each(|part| Ok(rustix::fs::access(self.0.join(part), access)?))
+    }
+
     /// The file of the certificate of this name.
     pub fn certificate(&self, name: &str) -> PathBuf {
         self.of_name(name).join("current.pem")
@@ -83,7 +95,8 @@ impl Folder {
 
     /// The names that have a certificate here.
     pub fn names(&self) -> Vec<String> {
-        let names = entries(&self.0.join(CERTIFICATES)).take(MAX_NAMES).filter_map(|file| name::of_file(&file));
+        let names =
+            entries(&self.0.join(CERTIFICATES)).take(MAX_NAMES).filter_map(|file| name::of_file(&file));
         let mut names: Vec<String> = names.filter(|name| self.certificate(name).exists()).collect();
         names.sort();
         names
@@ -148,7 +161,8 @@ impl Folder {
     /// # Errors
     /// The token is none, or the disk refuses.
     pub fn publish_http(&self, token: &str, authorization: &str) -> io::Result<()> {
-        let path = self.of_token(token).ok_or_else(|| io::Error::other("the token of the challenge is none"))?;
+        let path =
+            self.of_token(token).ok_or_else(|| io::Error::other("the token of the challenge is none"))?;
         make(&self.0.join(HTTP))?;
         write(&path, authorization.as_bytes())
     }
@@ -187,7 +201,13 @@ impl Folder {
     /// The file cannot be opened or locked.
     pub fn lock(&self) -> io::Result<Option<Lock>> {
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(self.0.join("lock"))?;
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.0.join("lock"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Lock(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -205,7 +225,12 @@ impl Folder {
     pub fn want(&self, name: &str) {
         let folder = self.0.join(WANTED);
         if name::of_file(&name::file(name)).is_some() && entries(&folder).count() < MAX_WANTED {
-            let _ = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join(name::file(name)));
+            let _ = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(folder.join(name::file(name)));
         }
     }
 
@@ -265,7 +290,9 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// FNV-1a: the name of a file needs no secret, and stays the same in all versions.
 fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[cfg(test)]
@@ -290,7 +317,10 @@ mod tests {
         folder.save_account("https://ca.example/dir", b"{}").expect("written");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         let file = folder.certificate("shop.example");
-        assert_eq!((mode(&file), mode(folder.path()), mode(file.parent().expect("a folder"))), (0o600, 0o700, 0o700));
+        assert_eq!(
+            (mode(&file), mode(folder.path()), mode(file.parent().expect("a folder"))),
+            (0o600, 0o700, 0o700)
+        );
         assert_eq!(mode(&folder.of_account("https://ca.example/dir")), 0o600);
         assert_eq!(folder.account("https://ca.example/dir").expect("read").as_deref(), Some(&b"{}"[..]));
         assert_eq!(folder.account("https://other.example/dir").expect("read"), None);

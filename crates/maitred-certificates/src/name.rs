@@ -66,7 +66,9 @@ mod tests {
 
     #[test]
     fn a_name_has_a_file_and_a_file_its_name() {
-        for (name, own) in [("shop.example", "shop.example"), ("192.0.2.7", "192.0.2.7"), ("::1", "__1"), ("*.a.b", "_.a.b")] {
+        for (name, own) in
+            [("shop.example", "shop.example"), ("192.0.2.7", "192.0.2.7"), ("::1", "__1"), ("*.a.b", "_.a.b")]
+        {
             assert_eq!((file(name).as_str(), of_file(own).as_deref()), (own, Some(name)));
         }
         for file in ["", ".", "..", "a/b", "A.example", ".a", "a b", "ä", &"a".repeat(254)] {
@@ -76,12 +78,27 @@ mod tests {
 
     #[test]
     fn public_authorities_certify_public_names() {
-        for name in ["maitred.dev", "a.b.co.uk", "xn--bcher-kva.ch", "8.8.8.8", "2606:4700::1", "mylocalhost.org"] {
+        for name in
+            ["maitred.dev", "a.b.co.uk", "xn--bcher-kva.ch", "8.8.8.8", "2606:4700::1", "mylocalhost.org"]
+        {
             assert!(is_public(name), "{name}");
         }
         for name in [
-            "localhost", "box", "a.localhost", "db.internal", "x.home.arpa", "shop.example", "10.0.0.1", "127.0.0.1",
-            "100.64.0.1", "192.168.1.1", "::1", "fe80::1", "fd00::1", "2001:db8::7", "0.0.0.0",
+            "localhost",
+            "box",
+            "a.localhost",
+            "db.internal",
+            "x.home.arpa",
+            "shop.example",
+            "10.0.0.1",
+            "127.0.0.1",
+            "100.64.0.1",
+            "192.168.1.1",
+            "::1",
+            "fe80::1",
+            "fd00::1",
+            "2001:db8::7",
+            "0.0.0.0",
         ] {
             assert!(!is_public(name), "{name}");
         }

@@ -1,7 +1,7 @@
 //! The thread that orders certificates.
 //!
 //! ```text
-//! waits for the lock --free--> works <--new wishes-- 
+//! waits for the lock --free--> works <--new wishes--
 //!        `------------------------`--dropped--> ends, within a moment
 //! ```
 //! One process of a folder works; the others wait for the lock, and read what that one has ordered.
@@ -44,7 +44,8 @@ impl Orderer {
     /// # Errors
     /// There is no thread.
     pub fn start(wishes: Wishes, log: &Arc<Log>) -> io::Result<Self> {
-        let shared = Arc::new(Shared { wishes: Mutex::new(wishes), changed: Condvar::new(), stop: Stop::default() });
+        let shared =
+            Arc::new(Shared { wishes: Mutex::new(wishes), changed: Condvar::new(), stop: Stop::default() });
         let (own, log) = (Arc::clone(&shared), Arc::clone(log));
         let thread = thread::Builder::new().name("maitred-acme".to_owned()).spawn(move || own.run(&log))?;
         Ok(Self { shared, thread: Some(thread) })

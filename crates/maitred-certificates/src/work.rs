@@ -13,8 +13,8 @@ use std::io;
 use std::time::Duration;
 
 use maitred_acme::{
-    Account, Asked, Asking, Challenge, ChallengeKind, Due, Fault, Held, Identifier, Issued, Order, Ordering, Pace,
-    Schedule, Settings, Step, To, check_chain, staging_of,
+    Account, Asked, Asking, Challenge, ChallengeKind, Due, Fault, Held, Identifier, Issued, Order, Ordering,
+    Pace, Schedule, Settings, Step, To, check_chain, staging_of,
 };
 use maitred_log::Level;
 
@@ -146,7 +146,8 @@ impl<W: World> Work<W> {
         state.ordering = false;
         if state.directory != self.wishes.directory {
             // What another authority has said counts for nothing.
-            state = State { directory: self.wishes.directory.clone(), issuer: state.issuer, ..State::default() };
+            state =
+                State { directory: self.wishes.directory.clone(), issuer: state.issuer, ..State::default() };
         }
         let schedule = serde_json::from_value(state.schedule.clone()).ok();
         let schedule = schedule.unwrap_or_else(|| Schedule::new(self.world.random()));
@@ -262,7 +263,8 @@ impl<W: World> Work<W> {
         let account = match kept.filter(|account| account.directory == directory) {
             Some(account) => account,
             None => {
-                let account = Account::generate(directory).ok_or_else(|| io::Error::other("there are no random numbers"))?;
+                let account = Account::generate(directory)
+                    .ok_or_else(|| io::Error::other("there are no random numbers"))?;
                 self.wishes.folder.save_account(directory, &serde_json::to_vec(&account)?)?;
                 account
             }
@@ -339,7 +341,9 @@ impl<W: World> Work<W> {
         let Challenge { token, key_authorization, identifier, .. } = challenge;
         let folder = &self.wishes.folder;
         match challenge.kind {
-            ChallengeKind::Http01 => folder.publish_http(token, key_authorization).map_err(|error| error.to_string()),
+            ChallengeKind::Http01 => {
+                folder.publish_http(token, key_authorization).map_err(|error| error.to_string())
+            }
             ChallengeKind::TlsAlpn01 => folder
                 .publish_tls_alpn(&identifier.to_string(), key_authorization)
                 .map_err(|error| error.to_string()),
@@ -388,7 +392,10 @@ impl<W: World> Work<W> {
         match saved {
             Ok(()) => {
                 let days = entry.state.until.unwrap_or_default().saturating_sub(self.world.now().wall) / DAY;
-                (self.say)(Level::Info, &format!("acme: {name} has a new certificate, valid for {days} days"));
+                (self.say)(
+                    Level::Info,
+                    &format!("acme: {name} has a new certificate, valid for {days} days"),
+                );
                 self.write_down(name);
                 0
             }
@@ -501,7 +508,10 @@ impl<W: World> Work<W> {
         }
         for name in self.wishes.folder.take_wanted() {
             let is_new = self.wishes.is_on_demand(&name) && !self.names.contains_key(&name);
-            if is_new && !self.on_demand.is_refused(&name, self.world.now()) && self.names.len() < OnDemand::MOST_NAMES {
+            if is_new
+                && !self.on_demand.is_refused(&name, self.world.now())
+                && self.names.len() < OnDemand::MOST_NAMES
+            {
                 self.add(&name);
                 self.look_at = 0;
             }

@@ -91,7 +91,8 @@ impl Outside {
             Url::parse(&request.url).ok_or_else(|| format!("{} is no URL", request.url))?;
         let variable = |name: &str| std::env::var(name).ok();
         let proxy = environment::proxy_for(secure, &host, port, variable);
-        let proxy = proxy.map(|url| Proxy::of_url(&url, TlsIdentity::default()).map_err(|error| error.to_string()));
+        let proxy =
+            proxy.map(|url| Proxy::of_url(&url, TlsIdentity::default()).map_err(|error| error.to_string()));
         let key = Arc::new(Key {
             place: Place::Host(host.into(), port),
             proxy: proxy.transpose()?,
@@ -284,7 +285,10 @@ mod tests {
             let Url { secure, host, port, authority, target } = Url::parse(url)?;
             Some(format!("{secure} {host} {port} {authority} {target}"))
         };
-        assert_eq!(parts("https://CA.example/dir?x=1#f").as_deref(), Some("true ca.example 443 CA.example /dir?x=1"));
+        assert_eq!(
+            parts("https://CA.example/dir?x=1#f").as_deref(),
+            Some("true ca.example 443 CA.example /dir?x=1")
+        );
         assert_eq!(parts("http://[::1]:8000?a").as_deref(), Some("false ::1 8000 [::1]:8000 /?a"));
         assert_eq!(parts("http://[::1]").as_deref(), Some("false ::1 80 [::1] /"));
         for url in ["", "ftp://a/", "https://", "https://a:b/", "https://::1/"] {
@@ -298,7 +302,9 @@ mod tests {
         assert_eq!(run("true", ["add", "a", "b"], &stop), Ok(()));
         let error = run("false", ["add", "a", "b"], &stop).expect_err("it fails");
         assert!(error.starts_with("false has ended with exit status: 1"), "{error}");
-        assert!(run("/nowhere/hook", ["add", "a", "b"], &stop).expect_err("none").contains("cannot be started"));
+        assert!(
+            run("/nowhere/hook", ["add", "a", "b"], &stop).expect_err("none").contains("cannot be started")
+        );
         let folder = tempfile::TempDir::new().expect("a folder");
         let endless = folder.path().join("endless");
         std::fs::write(&endless, "sleep 600\n").expect("written");

@@ -112,7 +112,8 @@ fn usual_folder(config: &Config) -> PathBuf {
     // An application may change variables later.
     static VARIABLES: OnceLock<[Option<PathBuf>; 3]> = OnceLock::new();
     let [state, data, home] = VARIABLES.get_or_init(|| {
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let variable =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         [variable("STATE_DIRECTORY"), variable("XDG_DATA_HOME"), std::env::home_dir()]
     });
     usual(config.user.is_some() || local::user() == 0, state.as_deref(), data.as_deref(), home.as_deref())
@@ -151,7 +152,8 @@ pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
 
 /// Checks the options together.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
-    let wrong = |key: &str, what: String, remedy: &str| Err(Problem::new(origins.describe(key), what, remedy));
+    let wrong =
+        |key: &str, what: String, remedy: &str| Err(Problem::new(origins.describe(key), what, remedy));
     let acme = &config.acme;
     let is_asked_for = config.sites().any(|(_, site)| site.acme != Acme::Off);
     let set = [
@@ -159,15 +161,25 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
         ("acme-on-demand", !acme.on_demand.is_empty()),
         ("acme-ask", acme.ask.is_some()),
     ];
-    if let Some((key, _)) = set.into_iter().find(|(_, is_set)| *is_set && !is_asked_for && !config.development.on) {
-        return wrong(key, "no certificates are ordered".to_owned(), "write --acme you@example.org, too, or leave it out");
+    if let Some((key, _)) =
+        set.into_iter().find(|(_, is_set)| *is_set && !is_asked_for && !config.development.on)
+    {
+        return wrong(
+            key,
+            "no certificates are ordered".to_owned(),
+            "write --acme you@example.org, too, or leave it out",
+        );
     }
     if !is_asked_for {
         return Ok(());
     }
     if !is_on(config) {
         let what = "there is no name to order a certificate for".to_owned();
-        return wrong("acme", what, "name the site, --host shop.example, or give it a table [host.\"shop.example\"]");
+        return wrong(
+            "acme",
+            what,
+            "name the site, --host shop.example, or give it a table [host.\"shop.example\"]",
+        );
     }
     if config.tls.development {
         let what = "certificates are ordered (acme), so none for development is made".to_owned();
@@ -183,7 +195,11 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     }
     if has_dns && acme.hook.is_none() {
         let what = "nothing makes entries of the DNS".to_owned();
-        return wrong("acme-challenge", what, "name the program that does with --acme-hook, or leave dns out");
+        return wrong(
+            "acme-challenge",
+            what,
+            "name the program that does with --acme-hook, or leave dns out",
+        );
     }
     if acme.hook.is_some() && !has_dns {
         let what = "no entry of the DNS is asked for".to_owned();
@@ -195,7 +211,8 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
                 Some(host) => origins.describe_host(host, None),
                 None => origins.describe("acme-host"),
             };
-            let what = format!("a certificate for {name} needs an entry of the DNS (DNS-01), and nothing makes it");
+            let what =
+                format!("a certificate for {name} needs an entry of the DNS (DNS-01), and nothing makes it");
             let remedy = "write --acme-challenge dns --acme-hook PROGRAM, or --acme-on-demand for single names, or acme = \"off\" for \
                           this host";
             return Err(Problem::new(place, what, remedy));
@@ -207,7 +224,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
         let what = format!("there is no file {}", path.display());
         return wrong("acme-ca", what, &crate::problem::correct(path));
     }
-    external_account(config, origins).map(|_| ())
+    Ok(())
 }
 
 /// What an orderer has to do; none if no certificate is ordered. Read while the process has the rights of the start, which the file of an
@@ -218,6 +235,14 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
 pub fn wishes(config: &Config, origins: &Origins) -> Result<Option<Wishes>, Problem> {
     if !is_on(config) {
         return Ok(None);
+    }
+    Ok(wishes_again(config, external_account(config, origins)?))
+}
+
+/// The same, with the known account elsewhere: its file can perhaps be read at the start alone.
+pub fn wishes_again(config: &Config, external_account: Option<ExternalAccount>) -> Option<Wishes> {
+    if !is_on(config) {
+        return None;
     }
     let acme = &config.acme;
     let hosts = config.hosts.iter().map(|host| &host.site.acme);
@@ -230,12 +255,12 @@ pub fn wishes(config: &Config, origins: &Origins) -> Result<Option<Wishes>, Prob
         Challenge::TlsAlpn => ChallengeKind::TlsAlpn01,
         Challenge::Dns => ChallengeKind::Dns01,
     };
-    Ok(Some(Wishes {
+    Some(Wishes {
         folder: folder(config),
         directory: acme.directory.url().to_owned(),
         authorities: acme.authorities.clone(),
         contact,
-        external_account: external_account(config, origins)?,
+        external_account,
         profile: acme.profile.clone(),
         chain: acme.chain.clone(),
         challenges: acme.challenges.iter().map(kind).collect(),
@@ -243,13 +268,15 @@ pub fn wishes(config: &Config, origins: &Origins) -> Result<Option<Wishes>, Prob
         names: ordered(config),
         on_demand: if asks_on_demand(config) { acme.on_demand.clone() } else { Vec::new() },
         ask: acme.ask.as_ref().map(ToString::to_string),
-    }))
+    })
 }
 
 /// The lines of the start about names that keep a self-signed certificate.
 pub fn lines(config: &Config) -> Vec<String> {
     let named = named(config).into_iter();
-    named.filter_map(|named| Some(format!("acme: {}: {}", named.name, why_not(config, &named.name)?))).collect()
+    named
+        .filter_map(|named| Some(format!("acme: {}: {}", named.name, why_not(config, &named.name)?)))
+        .collect()
 }
 
 /// The account elsewhere.
@@ -265,7 +292,8 @@ fn external_account(config: &Config, origins: &Origins) -> Result<Option<Externa
     let shown = place.display();
     let text = match place.to_string_lossy().strip_prefix("env:") {
         Some(name) => std::env::var(name).map_err(|_| wrong(format!("the variable {name} is not set")))?,
-        None => std::fs::read_to_string(place).map_err(|error| wrong(format!("{shown} cannot be read: {error}")))?,
+        None => std::fs::read_to_string(place)
+            .map_err(|error| wrong(format!("{shown} cannot be read: {error}")))?,
     };
     ExternalAccount::parse(&text).map(Some).ok_or_else(|| wrong(format!("{shown} has no key")))
 }
@@ -301,7 +329,10 @@ mod tests {
             config.listen.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ").replace("[::]", "")
         };
         assert_eq!(listen("app --acme a@b.org --host shop.org"), "https://:443 http://:80,redirect=https");
-        assert_eq!(listen("app --acme a@b.org --acme-host shop.org"), "https://:443 http://:80,redirect=https");
+        assert_eq!(
+            listen("app --acme a@b.org --acme-host shop.org"),
+            "https://:443 http://:80,redirect=https"
+        );
         assert_eq!(listen("app --acme a@b.org --host shop.org --listen :8443"), ":8443");
         assert_eq!(listen("app --host shop.org"), "shop.org:8000", "as in other servers");
         assert_eq!(listen("dev app --acme a@b.org --host shop.org"), "127.0.0.1:8000");
@@ -313,12 +344,18 @@ mod tests {
         assert_eq!(names("app --host a.org --acme a@b.org --host b.org"), ["a.org", "b.org"]);
         assert_eq!(names("app --acme on --acme-host 8.8.8.8 --host 127.0.0.1 --port 80"), ["8.8.8.8"]);
         let config = loaded("app --acme on --host a.org --host 0.0.0.0 --port 8443").config;
-        assert_eq!((ordered(&config), config.listen[0].to_string().as_str()), (vec!["a.org".to_owned()], "0.0.0.0:8443"));
+        assert_eq!(
+            (ordered(&config), config.listen[0].to_string().as_str()),
+            (vec!["a.org".to_owned()], "0.0.0.0:8443")
+        );
     }
 
     #[test]
     fn names_that_no_public_authority_certifies_are_not_ordered() {
-        let config = loaded("app --acme on --host a.org --acme-host localhost --acme-host db.internal --acme-host 10.0.0.1").config;
+        let config = loaded(
+            "app --acme on --host a.org --acme-host localhost --acme-host db.internal --acme-host 10.0.0.1",
+        )
+        .config;
         assert_eq!(ordered(&config), ["a.org"]);
         assert_eq!(named(&config).len(), 4);
         let config = loaded("app --acme on --acme-host db.internal --acme-ca /etc/hosts").config;
@@ -329,16 +366,36 @@ mod tests {
     fn conflicting_options_are_refused() {
         for (line, error) in [
             ("app --acme on --host a.org", None),
-            ("app --acme on", Some("--acme: there is no name to order a certificate for; name the site, --host")),
-            ("app --acme-host a.org", Some("--acme-host: no certificates are ordered; write --acme you@example.org, too")),
-            ("app --acme on --acme-host *.a.org", Some("--acme-host: a certificate for *.a.org needs an entry of the DNS (DNS-01)")),
+            (
+                "app --acme on",
+                Some("--acme: there is no name to order a certificate for; name the site, --host"),
+            ),
+            (
+                "app --acme-host a.org",
+                Some("--acme-host: no certificates are ordered; write --acme you@example.org, too"),
+            ),
+            (
+                "app --acme on --acme-host *.a.org",
+                Some("--acme-host: a certificate for *.a.org needs an entry of the DNS (DNS-01)"),
+            ),
             ("app --acme on --acme-host *.a.org --acme-on-demand *.a.org", None),
             ("app --acme on --acme-host *.a.org --acme-challenge dns --acme-hook /bin/true", None),
-            ("app --acme on --host a.org --acme-challenge dns", Some("--acme-challenge: nothing makes entries of the DNS;")),
-            ("app --acme on --host a.org --acme-hook x", Some("--acme-hook: no entry of the DNS is asked for;")),
-            ("app --acme on --host a.org --acme-ask http://127.0.0.1/", Some("--acme-ask: no certificate is ordered on demand;")),
-            ("app --acme on --host a.org --acme-ca /nowhere/ca.pem", Some("--acme-ca: there is no file /nowhere/ca.pem;")),
-            ("app --acme on --host a.org --acme-eab env:MAITRED_NO_SUCH", Some("--acme-eab: the variable MAITRED_NO_SUCH is not set;")),
+            (
+                "app --acme on --host a.org --acme-challenge dns",
+                Some("--acme-challenge: nothing makes entries of the DNS;"),
+            ),
+            (
+                "app --acme on --host a.org --acme-hook x",
+                Some("--acme-hook: no entry of the DNS is asked for;"),
+            ),
+            (
+                "app --acme on --host a.org --acme-ask http://127.0.0.1/",
+                Some("--acme-ask: no certificate is ordered on demand;"),
+            ),
+            (
+                "app --acme on --host a.org --acme-ca /nowhere/ca.pem",
+                Some("--acme-ca: there is no file /nowhere/ca.pem;"),
+            ),
             ("app --acme on --host a.org --tls", Some("--tls: certificates are ordered (acme),")),
         ] {
             match (checked(line), error) {
@@ -365,7 +422,14 @@ mod tests {
     #[test]
     fn names_on_demand_are_those_of_the_patterns() {
         let config = loaded("app --acme on --acme-on-demand *.shop.org --acme-on-demand www.org").config;
-        for (name, is) in [("a.shop.org", true), ("a.b.shop.org", true), ("www.org", true), ("shop.org", false), ("xshop.org", false), ("*.shop.org", false)] {
+        for (name, is) in [
+            ("a.shop.org", true),
+            ("a.b.shop.org", true),
+            ("www.org", true),
+            ("shop.org", false),
+            ("xshop.org", false),
+            ("*.shop.org", false),
+        ] {
             assert_eq!(is_on_demand(&config, name), is, "{name}");
         }
         assert!(is_on(&config) && ordered(&config).is_empty());

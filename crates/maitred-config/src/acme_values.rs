@@ -162,7 +162,10 @@ pub(crate) fn directory(text: &str) -> Result<Directory, BadValue> {
 pub(crate) fn url(text: &str) -> Result<Url, BadValue> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     rest.filter(|rest| is_rest_of_url(rest)).map(|_| Url(text.to_owned())).ok_or_else(|| {
-        BadValue::new(format!("'{text}' is no URL"), "write one, such as http://127.0.0.1:8000/may-have-certificate")
+        BadValue::new(
+            format!("'{text}' is no URL"),
+            "write one, such as http://127.0.0.1:8000/may-have-certificate",
+        )
     })
 }
 
@@ -198,7 +201,8 @@ mod tests {
         ] {
             assert_eq!(show_acme(&acme(text).expect(text)), shown);
         }
-        for text in ["", "you", "@example.org", "you@host", "a b@example.org", "a@example.org,b@example.org"] {
+        for text in ["", "you", "@example.org", "you@host", "a b@example.org", "a@example.org,b@example.org"]
+        {
             assert!(acme(text).expect_err(text).remedy.contains("you@example.org"), "{text}");
         }
     }
@@ -213,7 +217,11 @@ mod tests {
         for text in ["", "letsencript", "http://localhost/dir", "https://", "https:///dir", "https://a b/"] {
             assert!(directory(text).is_err(), "{text}");
         }
-        assert!(url("http://127.0.0.1:8000/ask?x=1").is_ok() && url("/ask").is_err() && url("http://u@h/").is_err());
+        assert!(
+            url("http://127.0.0.1:8000/ask?x=1").is_ok()
+                && url("/ask").is_err()
+                && url("http://u@h/").is_err()
+        );
     }
 
     #[test]

@@ -76,7 +76,9 @@ impl Source {
             Self::Environment(name) => name.clone(),
             Self::Familiar(name) => (*name).to_owned(),
             Self::Control => definition.name.to_owned(),
-            Self::Default | Self::CommandLine | Self::Development | Self::Acme if definition.is_positional() => {
+            Self::Default | Self::CommandLine | Self::Development | Self::Acme
+                if definition.is_positional() =>
+            {
                 definition.name.to_owned()
             }
             Self::Default | Self::CommandLine | Self::Development | Self::Acme => definition.flag(),

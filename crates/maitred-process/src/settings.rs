@@ -57,7 +57,7 @@ pub(crate) fn make(
         .collect();
     settings.listeners = listeners::settings(checked);
     settings.tls = checked.tls.as_ref().map(|tls| Arc::clone(&tls.terms));
-    settings.challenges = acme::is_on(config).then(|| Arc::new(acme::folder(config)) as _);
+    settings.challenges = acme::is_on(config).then(|| Arc::new(acme::folder(config)) as Arc<_>);
     settings.http2 = http2::settings(config);
     settings.websockets = config.has_websockets.then_some(config.websockets);
     settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);

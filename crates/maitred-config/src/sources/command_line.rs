@@ -204,8 +204,10 @@ impl CommandLine {
     /// other servers.
     fn add_names<'a>(&mut self, hosts: Vec<&'a str>) -> Result<Option<&'a str>, Problem> {
         let orders = self.assignments.iter().any(|given| given.definition.name == "acme");
-        let is_name = |host: &str| host.contains('.') && host.parse::<IpAddr>().is_err() && !host.contains(':');
-        let (names, addresses): (Vec<_>, Vec<_>) = hosts.into_iter().partition(|host| orders && is_name(host));
+        let is_name =
+            |host: &str| host.contains('.') && host.parse::<IpAddr>().is_err() && !host.contains(':');
+        let (names, addresses): (Vec<_>, Vec<_>) =
+            hosts.into_iter().partition(|host| orders && is_name(host));
         let option = options::find("acme-host");
         for name in names {
             option.map_or(Ok(()), |option| self.add(option, name, None))?;

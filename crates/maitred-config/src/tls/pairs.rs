@@ -39,9 +39,8 @@ pub(super) fn identities(
     }
     for (name, path) in acme::files(config) {
         let pem = files.get(&path).unwrap_or_default();
-        let identity = Identity::from_pem(pem, pem).map_err(|error| {
-            problem(origins.describe("acme"), &path.display().to_string(), &error)
-        })?;
+        let identity = Identity::from_pem(pem, pem)
+            .map_err(|error| problem(origins.describe("acme"), &path.display().to_string(), &error))?;
         let is_own = identity.info().certificate.is_self_signed;
         let shown = if is_own { format!("self-signed for {name}") } else { path.display().to_string() };
         identities.push((identity, shown));
