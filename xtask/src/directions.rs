@@ -17,6 +17,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-history", &["maitred-stats"]),
     ("maitred-h1", &["maitred-http"]),
     ("maitred-client", &["maitred-http", "maitred-h1", "maitred-io", "maitred-match", "maitred-tls"]),
+    (
+        "maitred-certificates",
+        &[
+            "maitred-acme",
+            "maitred-client",
+            "maitred-h1",
+            "maitred-http",
+            "maitred-log",
+            "maitred-match",
+            "maitred-tls",
+        ],
+    ),
     ("maitred-h2", &["maitred-http"]),
     ("maitred-ws", &[]),
     ("maitred-tls", &[]),
@@ -97,6 +109,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-control",
         &[
+            "maitred-certificates",
             "maitred-http",
             "maitred-h1",
             "maitred-history",
@@ -123,11 +136,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-server",
             "maitred-control",
             "maitred-io",
+            "maitred-certificates",
         ],
     ),
     (
         "maitred-process",
         &[
+            "maitred-certificates",
             "maitred-client",
             "maitred-config",
             "maitred-http",
