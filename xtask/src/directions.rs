@@ -109,6 +109,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-control",
         &[
+            "maitred-certificates",
             "maitred-http",
             "maitred-h1",
             "maitred-history",
