@@ -387,6 +387,10 @@ class Pebble:
         with urllib.request.urlopen(f"https://127.0.0.1:{self.management}/roots/{number}", context=self.trusting) as response:
             return str(response.read().decode())
 
+    def root_name(self, number: int) -> str:
+        context = self.client(number)
+        return next(str(value) for ((key, value),) in context.get_ca_certs()[0]["subject"] if key == "commonName")  # type: ignore[misc]
+
     def client(self, number: int = 0) -> ssl.SSLContext:
         """Trusts this root."""
         return ssl.create_default_context(cadata=self.root(number))
