@@ -20,6 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-h2", &["maitred-http"]),
     ("maitred-ws", &[]),
     ("maitred-tls", &[]),
+    ("maitred-acme", &["maitred-http", "maitred-tls"]),
     ("maitred-io", &["maitred-stats", "maitred-tls"]),
     ("maitred-supervise", &[]),
     ("maitred-finding", &[]),

@@ -1,0 +1,1 @@
+//! Orders against a CA in memory, and schedules by virtual time.
