@@ -181,7 +181,7 @@ class Handler(BaseHTTPRequestHandler):
             if self.command == "POST":
                 # As each answer to a POST.
                 fields.append(("Replay-Nonce", pebble.nonce()))
-        if resource == "directory" and status == 200:
+        if resource == "directory" and fault is None:
             pebble.learn(json.loads(answer))
         if resource == "newOrder":
             asked = payload(body)
