@@ -165,6 +165,6 @@ def test_a_hundred_reloads_cost_no_handshake(crew: Start, tmp_path: Path, author
     assert {each.serial for each in others} <= set(seen), "both have been seen"
     strange = [each for each in seen if len(each) < 8 or not each.isalnum()]
     assert not strange, strange
-    handshakes = server.ask("tls")
-    failed = {name: count for name, count in handshakes.items() if "failed" in name and count}
+    counted = server.ask("tls")
+    failed = {name: count for name, count in counted.items() if "failed" in name and count}
     assert not failed, failed
