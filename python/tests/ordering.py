@@ -78,7 +78,15 @@ def accepted(ca: Pebble, name: str = NAME) -> int:
 
 
 def set_back(folder: Path, hours: float, name: str = NAME) -> None:
-    """As if everything had been done so much earlier. Of no server that runs."""
+    """As if all that its pauses are counted from had been so much earlier. For a server that does not run."""
     file = current(folder, name).with_name("state.json")
-    shifted = json.loads(file.read_text(), parse_int=lambda text: int(text) - (int(hours * 3600) if len(text) == 10 else 0))
-    file.write_text(json.dumps(shifted))
+    earlier = lambda pairs: {key: value - int(hours * 3600) if key == "since" else value for key, value in pairs}
+    file.write_text(json.dumps(json.loads(file.read_text(), object_pairs_hook=earlier)))
+
+
+def forget_window(folder: Path, name: str = NAME) -> None:
+    """As if the authority had never been asked for one. For a server that does not run."""
+    file = current(folder, name).with_name("state.json")
+    known = json.loads(file.read_text())
+    known["schedule"] |= {"window": None, "ask": {}}
+    file.write_text(json.dumps(known))

@@ -14,7 +14,7 @@ from authority import Pebble, needs_pebble
 from certificates import authority
 from conftest import Serve
 from crews import Start, crew, until
-from ordering import APP, accepted, ca, options, serial, served
+from ordering import APP, accepted, ca, options, serial, served, set_back
 
 __all__ = ["authority", "ca", "crew"]
 
@@ -45,7 +45,7 @@ def test_a_name_that_leads_elsewhere(serve: Serve, ca: Pebble, tmp_path: Path) -
         ca.tell_names("add-a", host="shop.example.", addresses=[address])
         server = serve(*options(ca, tmp_path), "--acme-challenge", "http", source=APP)
         ca.leads_to(server)
-        said = server.wait_for(r"(?:warn|error) .*shop\.example.*")[0]
+        said = server.wait_for(r"error acme: shop\.example: .*")[0]
         assert "404" in said and "port 80" in said, said
     assert serial(server.ports[1], ca.client()) is None
     assert server.fetch("/").body == b"served"
@@ -62,7 +62,7 @@ def test_a_directory_that_is_not_there_and_comes_back(how: str, serve: Serve, ca
         ca.fail("directory", 503 if how == "fails" else 200, "serverInternal", "under repair", times=None)
     server = serve(*options(ca, tmp_path), source=APP)
     ca.leads_to(server)
-    said = server.wait_for(r"(?:warn|error) .*shop\.example.*")[0]
+    said = server.wait_for(r"error acme: shop\.example: .*")[0]
     assert "/dir" in said or "directory" in said, said
     assert server.fetch("/").body == b"served"
     ca.is_down, ca.faults = False, []
@@ -72,10 +72,11 @@ def test_a_directory_that_is_not_there_and_comes_back(how: str, serve: Serve, ca
 
 
 def test_a_directory_of_another_authority_is_not_talked_to(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
-    arguments = options(ca, tmp_path)
+    # Without an authority of one's own the name is to be public.
+    arguments = options(ca, tmp_path, "shop.maitred.dev")
     at = arguments.index("--acme-ca")
     server = serve(*arguments[:at], *arguments[at + 2 :], source=APP)
-    said = server.wait_for(r"(?:warn|error) .*shop\.example.*")[0]
+    said = server.wait_for(r"error acme: shop\.maitred\.dev: .*")[0]
     assert "acme-ca" in said, said
     assert not ca.requests
 
@@ -87,7 +88,8 @@ def test_the_end_waits_for_no_answer(resource: str, serve: Serve, ca: Pebble, tm
         ca.leads_to(server)
         assert gate.reached.wait(30), server.said
         assert server.stop() == 0, server.said
-    # The next one goes on from there.
+    # The next one goes on from there. An order counts as failed from its start, so it waits.
+    set_back(tmp_path, hours=1)
     server = serve(*options(ca, tmp_path), source=APP)
     ca.leads_to(server)
     served(server.ports[1], ca.client())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from authority import Pebble, needs_pebble
 from certificates import authority
-from conftest import PATIENCE, Serve
+from conftest import MAITRED, PATIENCE, Serve
 from crews import Start, crew, until
 from ordering import APP, NAME, accepted, ca, current, options, serial, served
 
@@ -91,7 +91,7 @@ def test_a_full_folder(serve: Serve, ca: Pebble, small: Path) -> None:
             pass
     server = serve(*options(ca, small), source=APP)
     ca.leads_to(server)
-    said = server.wait_for(r"(?:warn|error) .*acme.*No space left.*")[0]
+    said = server.wait_for(r"error acme: .*No space left.*")[0]
     assert str(small) in said, said
     assert server.fetch("/").body == b"served"
     assert accepted(ca) <= 1
@@ -100,12 +100,12 @@ def test_a_full_folder(serve: Serve, ca: Pebble, small: Path) -> None:
     served(server.ports[1], ca.client())
 
 
-def test_a_folder_that_cannot_be_made(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_an_error_at_the_start(ca: Pebble, tmp_path: Path) -> None:
     (tmp_path / "acme").write_text("a file")
-    server = serve(*options(ca, tmp_path), source=APP)
-    said = server.wait_for(r"(?:warn|error) .*acme-folder.*")[0]
-    assert str(tmp_path / "acme") in said, said
-    assert server.fetch("/").body == b"served"
+    (tmp_path / "app.py").write_text(APP)
+    command = [MAITRED, "app.py", *options(ca, tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2 and f"--acme-folder: user root cannot use the folder {tmp_path / 'acme'}" in done.stderr, done.stderr
 
 
 def test_of_two_servers_on_a_folder_one_orders(serve: Serve, ca: Pebble, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_hook_that_fails_is_named_with_its_words(serve: Serve, ca: Pebble, tmp
     (tmp_path / "hook.py").write_text("import sys; sys.exit('no key of the provider')")
     hook = f"{sys.executable} {tmp_path / 'hook.py'}"
     server = serve(*options(ca, tmp_path), "--acme-challenge", "dns", "--acme-hook", hook, source=APP)
-    said = server.wait_for(r"(?:warn|error) .*shop\.example.*")[0]
+    said = server.wait_for(r"error acme: shop\.example: .*")[0]
     assert "acme-hook" in said and "no key of the provider" in server.said, said
 
 
