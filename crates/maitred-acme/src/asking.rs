@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::fault::{Fault, Kind};
-use crate::messages::{Directory, Problem, RenewalInfo, Window};
+use crate::fault::{Fault, Kind, Problem};
+use crate::messages::{Directory, RenewalInfo, Window};
 use crate::wire::{HttpRequest, HttpResponse, Method, checked_url, is_base64url};
 
 /// The question for a window: the directory, then the window.
@@ -21,7 +21,7 @@ enum Stage {
     Done(Asked),
 }
 
-/// What the caller does next.
+/// The next step of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Send this, and give back the answer.

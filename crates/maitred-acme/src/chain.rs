@@ -84,7 +84,8 @@ impl Chain {
 
     /// Whether its top is the authority with this common name.
     pub(crate) fn ends_at(&self, name: &str) -> bool {
-        self.issuer.split(['=', ',', '+']).any(|part| part.eq_ignore_ascii_case(name))
+        let mut attributes = self.issuer.split([',', '+']);
+        attributes.any(|part| part.strip_prefix("CN=").is_some_and(|own| own.eq_ignore_ascii_case(name)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::messages::Problem;
+use serde::Deserialize;
 
 /// The longest text of a CA that is kept, in characters.
 const MAX_TEXT: usize = 500;
@@ -13,7 +13,7 @@ const MAX_TEXT: usize = 500;
 pub struct Fault {
     /// The kind of fault.
     pub kind: Kind,
-    /// What was said: by the CA in its own words, or by this machine. One line.
+    /// The words of the CA, or of this machine. One line.
     pub said: String,
     /// The last word of the problem's type (RFC 8555 §6.7), such as `dns`.
     pub problem: Option<String>,
@@ -100,7 +100,7 @@ impl Fault {
         self
     }
 
-    /// What the operator can do, without a full stop.
+    /// Advice for the operator, without a full stop.
     pub fn advice(&self) -> &'static str {
         match self.problem.as_deref().unwrap_or_default() {
             "caa" => {
@@ -149,6 +149,30 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// A problem document (RFC 7807, RFC 8555 §6.7).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Problem {
+    #[serde(rename = "type")]
+    kind: String,
+    pub(crate) detail: Option<String>,
+    pub(crate) identifier: Option<Named>,
+    pub(crate) subproblems: Vec<Problem>,
+}
+
+impl Problem {
+    /// The last word of its type if ACME defines that.
+    pub(crate) fn word(&self) -> &str {
+        self.kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or_default()
+    }
+}
+
+/// A name or an address.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) value: String,
+}
 
 /// The text without control characters, cut at its limit.
 fn one_line(text: &str) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Named, Problem};
 
 /// The directory (RFC 8555 §7.1.1).
 #[derive(Clone, Debug, Deserialize)]
@@ -60,12 +60,6 @@ pub(crate) struct Authorization {
     pub(crate) challenges: Vec<Offered>,
 }
 
-/// A name or an address.
-#[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Named {
-    pub(crate) value: String,
-}
-
 /// A challenge that the CA offers (§7.1.5, §8).
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Offered {
@@ -76,24 +70,6 @@ pub(crate) struct Offered {
     #[serde(default)]
     pub(crate) token: String,
     pub(crate) error: Option<Problem>,
-}
-
-/// A problem document (RFC 7807, RFC 8555 §6.7).
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Problem {
-    #[serde(rename = "type")]
-    kind: String,
-    pub(crate) detail: Option<String>,
-    pub(crate) identifier: Option<Named>,
-    pub(crate) subproblems: Vec<Problem>,
-}
-
-impl Problem {
-    /// The last word of its type if ACME defines that.
-    pub(crate) fn word(&self) -> &str {
-        self.kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or_default()
-    }
 }
 
 /// Renewal information (RFC 9773 §4.2).

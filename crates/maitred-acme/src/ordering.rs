@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use crate::account::{Account, base64url};
 use crate::chain::{Chain, Held};
 use crate::challenge::{Challenge, ChallengeKind};
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, Kind, Problem};
 use crate::identifier::Identifier;
-use crate::messages::{Authorization, Directory, OrderDocument, Problem, Status};
+use crate::messages::{Authorization, Directory, OrderDocument, Status};
 use crate::settings::Settings;
 use crate::wire::{HttpRequest, HttpResponse, MAX_RESPONSE, Method, checked_url, is_base64url};
 
@@ -64,7 +64,7 @@ impl fmt::Debug for Issued {
     }
 }
 
-/// What the caller does next.
+/// The next step of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Send this, then [`answered`](Ordering::answered) or [`not_answered`](Ordering::not_answered).
@@ -102,7 +102,7 @@ pub struct Ordering {
     spent: Spent,
 }
 
-/// What the limits have left of an order.
+/// The counts of an order that have a limit.
 #[derive(Debug, Default)]
 struct Spent {
     requests: u32,

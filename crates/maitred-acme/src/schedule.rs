@@ -51,7 +51,7 @@ pub struct Now {
     pub steady: u64,
 }
 
-/// What is due.
+/// The next thing to do for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Nothing for this time, which is at most an hour.
@@ -127,12 +127,11 @@ impl Schedule {
         }
     }
 
-    /// What is due now. `staging` says whether there is a directory for tries.
+    /// The next thing to do. `staging` says whether there is a directory for tries.
     pub fn next(&mut self, staging: bool, now: Now) -> Due {
         let id = self.held.as_ref().and_then(|held| held.id.clone());
         let ask = self.ask.left(now);
-        let wanted = self.renewal().map_or(0, |at| at.saturating_sub(now.wall));
-        let order = self.order.left(now).max(wanted);
+        let order = self.order_in(now).as_secs();
         match id {
             Some(id) if ask == 0 => Due::AskForWindow { id },
             replaces if order == 0 => {
@@ -194,6 +193,12 @@ impl Schedule {
         }
     }
 
+    /// The time until the next order.
+    pub fn order_in(&mut self, now: Now) -> Duration {
+        let wanted = self.renewal().map_or(0, |at| at.saturating_sub(now.wall));
+        Duration::from_secs(self.order.left(now).max(wanted))
+    }
+
     /// When the certificate is to be renewed, in seconds since 1970. `None`: there is no certificate.
     pub fn renewal(&self) -> Option<u64> {
         let held = self.held.as_ref()?;
@@ -234,7 +239,7 @@ impl Pause {
         Self { since: now.wall, length, end: Some(now.steady.saturating_add(length)) }
     }
 
-    /// What is left of it, in seconds.
+    /// The rest of the pause, in seconds.
     fn left(&mut self, now: Now) -> u64 {
         let by_calendar = || {
             // A calendar that was set back says nothing.

@@ -1,4 +1,4 @@
-//! What the orders at a directory have in common, and what a CA is asked for by it.
+//! The settings of all orders at a directory, and the requests that follow from them.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::messages::Directory;
 /// The profile with which Let's Encrypt certifies addresses.
 const PROFILE_OF_ADDRESSES: &str = "shortlived";
 
-/// What is the same for all orders at a directory.
+/// The settings of all orders at a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The URL of the directory.

@@ -10,6 +10,7 @@
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 
 mod certificate;
+mod challenges;
 mod client_identity;
 mod clients;
 mod clock;
@@ -39,6 +40,7 @@ mod tickets;
 mod x509;
 
 pub use certificate::CertificateInfo;
+pub use challenges::{Challenges, MAX_TOKEN, is_token};
 pub use client_identity::{ClientIdentity, ClientName};
 pub use clients::{ClientPolicy, CrlInfo, Trust, TrustError};
 pub use clock::{Clock, system_clock};
