@@ -109,6 +109,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-control",
         &[
+            "maitred-certificates",
             "maitred-http",
             "maitred-h1",
             "maitred-history",
@@ -159,6 +160,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-tools",
         &[
+            "maitred-certificates",
             "maitred-client",
             "maitred-http",
             "maitred-config",
