@@ -6,6 +6,7 @@
 //! accounts/HASH.json           the account at a directory
 //! certificates/NAME/current.pem  the chain, then its key      certificates/NAME/state.json  see `state`
 //! challenges/http/TOKEN        a key authorisation            challenges/tls-alpn/NAME     a key authorisation
+//! hurry                        there after `maitred ctl tls reload`, until the orderer has seen it
 //! wanted/NAME                  a name that a client has asked for and that has no certificate yet
 //! ```
 //! Promises: folders have mode 0700, files 0600. A file is written aside, synced and renamed: a reader sees the old one or the new one, also
@@ -28,6 +29,7 @@ const HTTP: &str = "challenges/http";
 const TLS_ALPN: &str = "challenges/tls-alpn";
 const WANTED: &str = "wanted";
 const CHANGED: &str = "changed";
+const HURRY: &str = "hurry";
 
 /// Most bytes of a file that is read here. A chain has some thousand, a key authorisation 87.
 const MAX_FILE: u64 = 256 * 1024;
@@ -233,6 +235,19 @@ impl Folder {
     pub fn mark(&self) -> Option<Mark> {
         let found = fs::metadata(self.0.join(CHANGED)).ok()?;
         Some(Mark(found.ino(), found.mtime(), found.mtime_nsec()))
+    }
+
+    /// Asks the orderer, whichever process has it, to try at once what waits after a fault.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn hurry(&self) -> io::Result<()> {
+        write(&self.0.join(HURRY), b"")
+    }
+
+    /// Whether there was such a request, which is taken.
+    pub(crate) fn take_hurry(&self) -> bool {
+        fs::remove_file(self.0.join(HURRY)).is_ok()
     }
 
     /// Notes a name that a client has asked for. Nothing happens if there are many, or if the disk refuses: the next client asks again.

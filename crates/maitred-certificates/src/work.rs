@@ -29,6 +29,9 @@ const MOST_AT_ONCE: usize = 10;
 /// Most steps of an order in one turn: others come next.
 const MOST_STEPS: usize = 100;
 
+/// Seconds between two looks for the wish of a person to try at once, while anything fails.
+const HURRY: u64 = 2;
+
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 /// Time between two lines about the same fault.
@@ -112,6 +115,9 @@ impl<W: World> Work<W> {
     pub(crate) fn turn(&mut self) -> Duration {
         let mut wait = HOUR;
         self.take_wanted();
+        if self.wishes.folder.take_hurry() {
+            self.hurry();
+        }
         self.step_all();
         let now = self.world.now();
         if now.steady >= self.look_at {
@@ -128,7 +134,19 @@ impl<W: World> Work<W> {
         if !self.wishes.on_demand.is_empty() {
             wait = wait.min(1);
         }
+        if self.held_until > now.steady || self.names.values().any(|entry| entry.state.fault.is_some()) {
+            wait = wait.min(HURRY);
+        }
         Duration::from_secs(wait)
+    }
+
+    /// Tries at once what waits after a fault: a person has mended its cause, and wants to read what comes of it.
+    fn hurry(&mut self) {
+        let now = self.world.now();
+        self.names.values_mut().for_each(|entry| entry.schedule.hurry(now));
+        self.told.clear();
+        self.held_until = 0;
+        self.look_at = 0;
     }
 
     /// Takes the names of the wishes, and those on demand that have certificates.
@@ -259,10 +277,14 @@ impl<W: World> Work<W> {
             return Ok(account.clone());
         }
         let kept = self.wishes.folder.account(directory)?;
-        let kept = kept.and_then(|text| serde_json::from_slice::<Account>(&text).ok());
-        let account = match kept.filter(|account| account.directory == directory) {
+        let read = kept.as_deref().and_then(|text| serde_json::from_slice::<Account>(text).ok());
+        let account = match read.filter(|account| account.directory == directory) {
             Some(account) => account,
             None => {
+                if kept.is_some() {
+                    let text = format!("the account at {directory} cannot be read, and a new one takes its place");
+                    (self.say)(Level::Warn, &format!("acme: {text}"));
+                }
                 let account = Account::generate(directory)
                     .ok_or_else(|| io::Error::other("there are no random numbers"))?;
                 self.wishes.folder.save_account(directory, &serde_json::to_vec(&account)?)?;
