@@ -40,13 +40,14 @@ def test_a_broken_certificate_replaces_none_that_serves(how: str, serve: Serve, 
     old = served(server.ports[1], client)
     BREAKS[how](current(tmp_path))
     server.process.send_signal(signal.SIGHUP)
-    server.wait_for("error .*current.pem")
+    server.wait_for("SIGHUP: the configuration has been read again")
     assert serial(server.ports[1], client) == old
     assert server.stop() == 0, server.said
     # A start has no other one, and orders; not within an hour of the last order.
     set_back(tmp_path, hours=1)
     server = serve(*options(ca, tmp_path, *names), source=APP)
     ca.leads_to(server)
+    server.wait_for(r"error acme: shop\.example: \S+/shop.example/current.pem (is not used|cannot be read): .*; servers keep .* another one is ordered")
     served(server.ports[1], client, but=old)
     assert server.stop() == 0, server.said
 
@@ -111,7 +112,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_at_the_start(ca: Pebble, tmp_p
     (tmp_path / "app.py").write_text(APP)
     command = [MAITRED, "app.py", *options(ca, tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 2 and f"--acme-folder: user root cannot use the folder {tmp_path / 'acme'}" in done.stderr, done.stderr
+    assert done.returncode == 2 and f"--acme-folder: user root (0) cannot use the folder {tmp_path / 'acme'}" in done.stderr, done.stderr
 
 
 def test_of_two_servers_on_a_folder_one_orders(serve: Serve, ca: Pebble, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@
 //! accounts/HASH.json           the account at a directory
 //! certificates/NAME/current.pem  the chain, then its key      certificates/NAME/state.json  see `state`
 //! challenges/http/TOKEN        a key authorisation            challenges/tls-alpn/NAME     a key authorisation
-//! hurry                        there after `maitred ctl tls reload`, until the orderer has seen it
 //! wanted/NAME                  a name that a client has asked for and that has no certificate yet
+//! hurry                        an operator wants the next attempts at once
 //! ```
 //! Promises: folders have mode 0700, files 0600. A file is written aside, synced and renamed: a reader sees the old one or the new one, also
 //! after a loss of power. Leaves out: whether a certificate is right, and when it is ordered.
@@ -237,15 +237,12 @@ impl Folder {
         Some(Mark(found.ino(), found.mtime(), found.mtime_nsec()))
     }
 
-    /// Asks the orderer, whichever process has it, to try at once what waits after a fault.
-    ///
-    /// # Errors
-    /// The disk refuses.
-    pub fn hurry(&self) -> io::Result<()> {
-        write(&self.0.join(HURRY), b"")
+    /// Has the orderer, in whichever process, try at once what has failed. Nothing happens if the disk refuses.
+    pub fn hurry(&self) {
+        let _ = write(&self.0.join(HURRY), b"");
     }
 
-    /// Whether there was such a request, which is taken.
+    /// Takes the wish to hurry.
     pub(crate) fn take_hurry(&self) -> bool {
         fs::remove_file(self.0.join(HURRY)).is_ok()
     }

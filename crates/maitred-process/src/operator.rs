@@ -151,11 +151,7 @@ impl Owner for Operator {
     }
 
     fn reload_tls(&self, server: &Server) -> Result<Done, Refusal> {
-        let mut reload = lock(&self.reload);
-        let lines = reload.load_tls(server).map_err(Refusal::conflict)?;
-        if acme::is_on(&reload.running) {
-            acme::folder(&reload.running).hurry().map_err(|error| Refusal::conflict(format!("acme: no order is hurried: {error}")))?;
-        }
+        let lines = lock(&self.reload).load_tls(server).map_err(Refusal::conflict)?;
         Ok(Done { lines, value: None })
     }
 
