@@ -291,8 +291,7 @@ impl Ordering {
         let (url, payload) = self.post(directory)?;
         let url = url.to_owned();
         let is_certificate = matches!(self.stage, Stage::Certificate(_) | Stage::Alternate(..));
-        let account = self.account.url.as_deref().filter(|_| !matches!(self.stage, Stage::Account));
-        let body = self.account.key.sign(account, &url, &nonce, payload.as_ref());
+        let body = self.account.key.sign(self.account.url.as_deref(), &url, &nonce, payload.as_ref());
         Ok(HttpRequest {
             method: Method::Post,
             url,
@@ -457,9 +456,7 @@ impl Ordering {
         }
         let offered =
             |kind: &ChallengeKind| authorization.challenges.iter().find(|offer| offer.kind == kind.as_str());
-        let fits = |kind: &&ChallengeKind| !authorization.wildcard || **kind == ChallengeKind::Dns01;
-        let chosen =
-            self.settings.challenges.iter().filter(fits).find_map(|kind| Some((*kind, offered(kind)?)));
+        let chosen = self.settings.challenges.iter().find_map(|kind| Some((*kind, offered(kind)?)));
         let Some((kind, offer)) = chosen else {
             let kinds: Vec<&str> = authorization.challenges.iter().map(|offer| offer.kind.as_str()).collect();
             let said = format!("the CA offers the challenges {}, and none of them is on", kinds.join(", "));

@@ -163,6 +163,14 @@ fn a_refused_nonce_is_replaced_at_once() {
 }
 
 #[test]
+fn a_nonce_is_asked_for_when_an_answer_has_none() {
+    let mut authority = Authority::new();
+    authority.spares_nonces = true;
+    finish(&mut ordering(&settings(), &["shop.example"]), &mut authority).0.expect("a certificate");
+    assert_eq!(authority.log.iter().filter(|line| *line == "Head nonce").count(), 8);
+}
+
+#[test]
 fn a_certificate_that_is_replaced_already_is_ordered_without_saying_so() {
     let replacing = |authority: &mut Authority| {
         let mut order = Ordering::new(
