@@ -103,7 +103,7 @@ pub struct Ordering {
 #[derive(Debug, Default)]
 struct Spent {
     requests: u32,
-    /// Whether the account was asked for again.
+    /// Whether the CA was asked for the account.
     account: bool,
     nonces: u32,
     stumbles: u32,
@@ -339,9 +339,10 @@ impl Ordering {
                 self.spent.nonces += 1;
                 Ok(())
             }
-            // The CA has forgotten the account: it becomes a new one with the same key, once.
-            ("accountDoesNotExist", Stage::NewOrder) if !self.spent.account => {
-                self.spent.account = true;
+            // The CA has forgotten the account, or the directory has another host by now: the key finds it, or makes a new one.
+            ("accountDoesNotExist" | "malformed" | "unauthorized", Stage::NewOrder)
+                if !self.spent.account =>
+            {
                 self.account.url = None;
                 self.stage = Stage::Account;
                 Ok(())
@@ -389,6 +390,7 @@ impl Ordering {
                     .as_deref()
                     .ok_or_else(|| Fault::unreadable("the account has no URL"))?;
                 self.account.url = Some(self.checked(url)?);
+                self.spent.account = true;
                 self.stage = Stage::NewOrder;
                 Ok(())
             }
