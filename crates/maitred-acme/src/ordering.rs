@@ -219,13 +219,13 @@ impl Ordering {
     pub fn answered(&mut self, mut response: HttpResponse) {
         if let Some(nonce) = response.take_nonce() {
             self.nonce = Some(nonce);
-        } else if self.asks_nonce {
-            return self.end(Err(Fault::unreadable("it has no nonce")));
         }
-        if std::mem::take(&mut self.asks_nonce) {
-            return;
-        }
-        let result = if response.status < 400 { self.advance(&response) } else { self.refused(&response) };
+        let result = match (std::mem::take(&mut self.asks_nonce), response.status) {
+            (true, ..400) if self.nonce.is_none() => Err(Fault::unreadable("it has no nonce")),
+            (true, ..400) => Ok(()),
+            (false, ..400) => self.advance(&response),
+            _ => self.refused(&response),
+        };
         if let Err(fault) = result {
             self.end(Err(fault));
         }
@@ -611,10 +611,11 @@ impl Ordering {
     fn poll(&mut self, response: &HttpResponse) -> Result<(), Fault> {
         self.spent.polls += 1;
         let own = Duration::from_secs(u64::from(self.spent.polls).div_ceil(2).min(10));
-        self.pause(response.wait(self.now).unwrap_or(own).max(Duration::from_secs(1)))
+        self.pause(response.wait(self.now).unwrap_or(own))
     }
 
     fn pause(&mut self, wait: Duration) -> Result<(), Fault> {
+        let wait = wait.max(Duration::from_secs(1));
         self.spent.waited = self.spent.waited.saturating_add(wait);
         if self.spent.waited > PATIENCE {
             let mut fault = Fault::new(

@@ -416,7 +416,7 @@ impl<W: World> Work<W> {
         let now = self.world.now();
         let has_staging = staging_of(&self.wishes.directory).is_some();
         let Some(entry) = self.names.get_mut(name) else { return };
-        entry.schedule.failed(fault.retry_after, now);
+        entry.schedule.failed(fault, now);
         entry.state.ordering = false;
         entry.state.fault = Some(state::Fault { at: now.wall, text: fault.to_string() });
         let wait = match entry.schedule.next(has_staging, now) {
