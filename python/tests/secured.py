@@ -24,6 +24,7 @@ SCHEME = "https" if WANTED else "http"
 #: Reason, and the files or tests for which it holds.
 EXEMPT: dict[str, tuple[str, ...]] = {
     "speaks TLS by itself": (
+        "test_acme_challenges.py",
         "test_tls_options.py",
         "test_tls_reload.py",
         "test_tls_sessions.py",
