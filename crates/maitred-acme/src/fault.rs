@@ -58,7 +58,7 @@ impl Fault {
         Self::new(Kind::Unreadable, &format!("the answer of the CA cannot be read: {what}"))
     }
 
-    /// By a problem document, or its absence.
+    /// By a problem document, or its absence. `status` is 0 for one inside another document.
     pub(crate) fn by(problem: &Problem, status: u16, retry_after: Option<Duration>) -> Self {
         let first = problem.subproblems.first();
         let word = match (problem.word(), first) {
@@ -68,6 +68,8 @@ impl Fault {
         };
         let kind = match word {
             "rateLimited" => Kind::RateLimited,
+            // In an answer to a request, not in the verdict on a challenge.
+            "unauthorized" if status != 0 => Kind::Account,
             "caa" | "connection" | "dns" | "incorrectResponse" | "tls" | "unauthorized" => Kind::Challenge,
             "accountDoesNotExist"
             | "externalAccountRequired"
@@ -113,7 +115,7 @@ impl Fault {
             "tls" => {
                 "the connection on port 443 has to reach this server undecrypted, or acme-challenge = http"
             }
-            "unauthorized" | "incorrectResponse" => {
+            "unauthorized" | "incorrectResponse" if self.kind == Kind::Challenge => {
                 "another server has answered: every address of the name has to lead to this one; `maitred check --acme` tells what answers on port 80"
             }
             "externalAccountRequired" => "acme-eab names the account that the CA has given you",
@@ -126,6 +128,7 @@ impl Fault {
             _ => match self.kind {
                 Kind::Unreachable => "is the CA's directory reachable from here? maitred goes on trying",
                 Kind::RateLimited => "maitred waits as long as the CA wants; other names are not held up",
+                Kind::Account => "do acme-eab and the e-mail address of acme fit this CA?",
                 Kind::Publishing => "see to the folder of acme-folder, or the command of acme-hook",
                 Kind::Clock => "set the clock of this machine",
                 Kind::Slow => "maitred tries it again",

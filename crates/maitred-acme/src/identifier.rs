@@ -58,7 +58,7 @@ impl FromStr for Identifier {
         let labels = name.strip_prefix("*.").unwrap_or(&name);
         // RFC 1035 §2.3.4 has both lengths.
         let is_label = |label: &str| {
-            let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+            let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
             (1..=63).contains(&label.len())
                 && label.bytes().all(inner)
                 && !label.starts_with('-')

@@ -7,6 +7,7 @@
 //! certificates/NAME/current.pem  the chain, then its key      certificates/NAME/state.json  see `state`
 //! challenges/http/TOKEN        a key authorisation            challenges/tls-alpn/NAME     a key authorisation
 //! wanted/NAME                  a name that a client has asked for and that has no certificate yet
+//! hurry                        an operator wants the next attempts at once
 //! ```
 //! Promises: folders have mode 0700, files 0600. A file is written aside, synced and renamed: a reader sees the old one or the new one, also
 //! after a loss of power. Leaves out: whether a certificate is right, and when it is ordered.
@@ -28,6 +29,7 @@ const HTTP: &str = "challenges/http";
 const TLS_ALPN: &str = "challenges/tls-alpn";
 const WANTED: &str = "wanted";
 const CHANGED: &str = "changed";
+const HURRY: &str = "hurry";
 
 /// Most bytes of a file that is read here. A chain has some thousand, a key authorisation 87.
 const MAX_FILE: u64 = 256 * 1024;
@@ -46,7 +48,7 @@ pub struct Folder(PathBuf);
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the lock ends with the descriptor")] File);
 
-/// The state of the folder by which a new certificate is noticed.
+/// The state of a file by which a new one is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u64, i64, i64);
 
@@ -231,8 +233,22 @@ impl Folder {
 
     /// The mark of the last new certificate: another one than before says that there is one. It costs a stat(2).
     pub fn mark(&self) -> Option<Mark> {
-        let found = fs::metadata(self.0.join(CHANGED)).ok()?;
-        Some(Mark(found.ino(), found.mtime(), found.mtime_nsec()))
+        Mark::of(&self.0.join(CHANGED))
+    }
+
+    /// The mark of the certificate of a name.
+    pub(crate) fn mark_of(&self, name: &str) -> Option<Mark> {
+        Mark::of(&self.certificate(name))
+    }
+
+    /// Has the orderer, in whichever process, try at once what has failed. Nothing happens if the disk refuses.
+    pub fn hurry(&self) {
+        let _ = write(&self.0.join(HURRY), b"");
+    }
+
+    /// Takes the wish to hurry.
+    pub(crate) fn take_hurry(&self) -> bool {
+        fs::remove_file(self.0.join(HURRY)).is_ok()
     }
 
     /// Notes a name that a client has asked for. Nothing happens if there are many, or if the disk refuses: the next client asks again.
@@ -253,6 +269,13 @@ impl Folder {
         let folder = self.0.join(WANTED);
         let taken = entries(&folder).filter(|file| fs::remove_file(folder.join(file)).is_ok());
         taken.filter_map(|file| name::of_file(&file)).collect()
+    }
+}
+
+impl Mark {
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        Some(Self(found.ino(), found.mtime(), found.mtime_nsec()))
     }
 }
 

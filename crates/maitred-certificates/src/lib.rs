@@ -22,8 +22,12 @@ mod world;
 pub use folder::{Folder, Lock, Mark};
 pub use maitred_acme::{ChallengeKind, ExternalAccount, Identifier};
 pub use name::is_public;
+pub use on_demand::Heard;
 pub use orderer::Orderer;
 pub use preflight::{Told, preflight};
 pub use state::{Fault, State, Status};
 pub use wishes::{Wishes, is_on_demand};
 pub use world::unless_hook_runs;
+
+#[cfg(test)]
+mod tests;
