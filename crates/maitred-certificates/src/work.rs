@@ -454,7 +454,7 @@ impl<W: World> Work<W> {
     fn failed(&mut self, name: &str, fault: &Fault) {
         let now = self.world.now();
         let Some(entry) = self.names.get_mut(name) else { return };
-        entry.schedule.failed(fault.retry_after, now);
+        entry.schedule.failed(fault, now);
         entry.state.ordering = false;
         entry.state.fault = Some(state::Fault { at: now.wall, text: fault.to_string() });
         let wait = entry.schedule.order_in(now).as_secs();
