@@ -236,12 +236,7 @@ impl<R: Resident> Visitor<R> for Running {
 
 /// Has an event of a socket bring the next turn. A socket is armed for one event: behind the end of its call it lies in the pool with an
 /// old token, which the claim refuses.
-fn watch<R: Resident>(
-    next: Next,
-    call: &mut Pushed,
-    group: &crate::group::Group<R>,
-    token: Token,
-) -> Next {
+fn watch<R: Resident>(next: Next, call: &mut Pushed, group: &crate::group::Group<R>, token: Token) -> Next {
     if !matches!(next, Next::Wait(_)) {
         return next;
     }

@@ -260,7 +260,7 @@ fn odd_servers_have_a_named_end_and_the_next_call_is_right() {
     assert!(Ask::to(refuses.expect("a port")).simply(client).end().contains("takes no connection"));
 }
 
-fn say(stream: &mut TcpStream, bytes: &[u8]) {
+pub(crate) fn say(stream: &mut TcpStream, bytes: &[u8]) {
     // The client may have gone.
     let _ = stream.write_all(bytes);
 }
@@ -424,7 +424,10 @@ fn stays_in(phase: Phase, full: SocketAddr, held_slot: SocketAddr) -> Ask {
         Phase::Resolve => Ask { key: Key::plain("unknown.example", 80), ..Ask::to(silent) },
         Phase::Connect => Ask::to(full),
         Phase::Tls => {
-            let key = Key { tls: Some(TlsIdentity { verify: false, ..TlsIdentity::default() }), ..Ask::to(silent).key };
+            let key = Key {
+                tls: Some(TlsIdentity { verify: false, ..TlsIdentity::default() }),
+                ..Ask::to(silent).key
+            };
             Ask { key, ..Ask::to(silent) }
         }
         Phase::Write => {
@@ -495,7 +498,9 @@ fn a_call_ends_by_its_limit_or_its_cancellation_in_each_phase() {
         let asked = ask.simply(&client);
         // The observer does not tell the parts of a body from the wait for the response.
         let expected = if matches!(phase, Phase::Total | Phase::Write) { Phase::FirstByte } else { phase };
-        wait_until(&format!("it is in its phase, {phase:?}"), || *phases.0.lock().expect("not poisoned") == Some(expected));
+        wait_until(&format!("it is in its phase, {phase:?}"), || {
+            *phases.0.lock().expect("not poisoned") == Some(expected)
+        });
         asked.handle.cancel();
         assert_eq!(asked.end(), "the call was cancelled", "{phase:?}");
         asked.handle.cancel();
@@ -529,7 +534,11 @@ fn a_call_needs_a_server_and_ends_with_it() {
     let hangs = Ask::to(silent).simply(&client);
     server.drain();
     assert!(server.wait_drained(PATIENCE), "the drain does not wait for calls");
-    assert_eq!(Ask::to(answering(GOOD)).simply(&client).all().0, complete(200, false), "they go on meanwhile");
+    assert_eq!(
+        Ask::to(answering(GOOD)).simply(&client).all().0,
+        complete(200, false),
+        "they go on meanwhile"
+    );
     server.stop();
     assert_eq!(hangs.end(), CallError::NotServed.to_string());
     assert!(hangs.handle.is_ended() && refused(&client), "the server has ended");
