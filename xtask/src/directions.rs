@@ -71,6 +71,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-server",
         &[
+            "maitred-client",
             "maitred-exchange",
             "maitred-limits",
             "maitred-spool",

@@ -14,6 +14,7 @@ use maitred_log::Log;
 use maitred_runtime::{Handler, NativeThreads, ThreadHost};
 use maitred_tls::Terms;
 
+use crate::engine_client::EngineClient;
 use crate::listener::{BoundListeners, ListenerSettings};
 use crate::sharing::Accept;
 use maitred_exchange::hosts::HostSettings;
@@ -116,6 +117,8 @@ pub struct Settings {
     /// Settings for the compression of application responses, if any. Files have settings of their own
     /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
+    /// The client for calls of the engine itself to other servers. A clone of it can be kept before the server starts.
+    pub client: EngineClient,
     /// Error log and access log.
     pub log: Arc<Log>,
 }
@@ -162,6 +165,7 @@ impl Settings {
             figures: None,
             clients: None,
             compression: None,
+            client: EngineClient::default(),
             log,
         }
     }
