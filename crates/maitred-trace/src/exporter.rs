@@ -14,8 +14,6 @@
 
 mod answer;
 mod news;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,7 +43,7 @@ const LONGEST_PAUSE: u64 = 600_000_000_000;
 /// Bytes of a batch, before compression. Collectors take 4 MiB and more.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// What [`whole`] gets: a collector is near, so speed is worth more than size.
+/// The level for [`whole`]: a collector is near, so speed is worth more than size.
 const GZIP_LEVEL: u8 = 1;
 
 /// How an exporter works. Times are nanoseconds.
@@ -132,7 +130,8 @@ struct Outgoing {
 /// The next thing to do.
 #[derive(Debug)]
 pub enum Step {
-    /// Post this, then call [`answered`](Exporter::answered) or [`failed`](Exporter::failed).
+    /// Start this post and come again at once, for the deadline of the end; when the post has ended, call
+    /// [`answered`](Exporter::answered) or [`failed`](Exporter::failed), and come again.
     Post(Post),
     /// Come again at this time, if one is given, and when [`push`](Exporter::push) says so.
     WaitUntil(Option<u64>),

@@ -142,7 +142,7 @@ pub(crate) fn item(message: &impl Message, format: Format, out: &mut Vec<u8>) {
     }
 }
 
-/// What a batch of items is wrapped in.
+/// The whole request around the items of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Envelope<'a> {
     pub(crate) signal: Signal,
@@ -174,7 +174,6 @@ impl Message for Envelope<'_> {
             writer.messages(inner, std::iter::once(()), |writer, ()| {
                 writer.message(Field(1, "scope"), |writer| {
                     writer.text(Field(1, "name"), b"maitred");
-                    writer.text(Field(2, "version"), env!("CARGO_PKG_VERSION").as_bytes());
                 });
                 writer.written(items, self.items);
             });
@@ -230,7 +229,10 @@ pub(crate) fn flags(writer: &mut impl Writer, number: u32, flags: Flags, remote:
     const KNOWN: u32 = 1 << 8;
     const REMOTE: u32 = 1 << 9;
     let origin = remote.map_or(0, |remote| KNOWN | if remote { REMOTE } else { 0 });
-    writer.fixed32(Field(number, "flags"), u32::from(flags.bits()) | origin);
+    let bits = u32::from(flags.bits()) | origin;
+    if bits != 0 {
+        writer.fixed32(Field(number, "flags"), bits);
+    }
 }
 
 /// The first characters of a text.
