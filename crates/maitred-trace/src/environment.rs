@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use maitred_http::target::percent_decode;
 
+use crate::encoding::{Format, Limits, Signal};
 use crate::sampler::Sampler;
-use crate::writer::{Format, Limits, Signal};
 
 /// The endpoint without any variable or option.
 pub const DEFAULT_ENDPOINT: &str = "http://localhost:4318";

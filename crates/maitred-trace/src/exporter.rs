@@ -24,7 +24,7 @@ use maitred_http::coding::Coding;
 use maitred_http::date;
 
 use crate::context::Ids;
-use crate::writer::{Envelope, Format, Limits, Signal};
+use crate::encoding::{Envelope, Format, Limits, Signal};
 pub use news::News;
 use news::Told;
 

@@ -6,7 +6,8 @@
 
 use maitred_stats::{Distribution, exposition};
 
-use crate::writer::{Attribute, Field, Format, Limits, Message, Value, Writer, attributes, item};
+use crate::encoding::{Attribute, Format, Limits, Value, attributes, item};
+use crate::writer::{Field, Message, Writer};
 
 /// The upper bounds that the conventions give for the seconds of a request.
 pub const SECONDS: &[f64] =

@@ -8,7 +8,8 @@
 use std::net::IpAddr;
 
 use crate::context::{Flags, SpanId, TraceId};
-use crate::writer::{Attribute, Field, Format, Limits, Message, Value, Writer, attributes, flags, ids, item};
+use crate::encoding::{Attribute, Format, Limits, Value, attributes, flags, ids, item};
+use crate::writer::{Field, Message, Writer};
 
 /// A part of a trace, with a beginning and an end. Times are nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
