@@ -160,7 +160,7 @@ fn posted(signal: Signal, format: Format, make: Make) -> Vec<u8> {
     });
     exporter.flush();
     let Step::Post(post) = exporter.next(0) else { panic!("it is due") };
-    post.body.to_vec()
+    post.body()
 }
 
 fn golden(name: &str) -> Vec<u8> {
