@@ -5,8 +5,6 @@
 //!
 //! Leaves out: when a span begins and ends.
 
-use std::net::IpAddr;
-
 use crate::context::{Flags, SpanId, TraceId};
 use crate::encoding::{Attribute, Format, Limits, Value, attributes, flags, ids, item};
 use crate::writer::{Field, Message, Writer};
@@ -277,8 +275,6 @@ pub struct ClientCall<'a> {
     pub failed: Option<&'a str>,
     /// `1.1`, `2`.
     pub version: &'a str,
-    /// The address of the server.
-    pub peer: Option<IpAddr>,
     /// How often the request was sent again.
     pub resent: u32,
 }
