@@ -206,6 +206,16 @@ fn a_dead_collector_costs_a_queue_and_two_posts_a_minute() {
 }
 
 #[test]
+fn a_batch_is_given_up_after_five_minutes() {
+    let mut world = World::new(settings());
+    world.push(1);
+    world.run(HOUR, &mut |_| Answer::dead());
+    let [first, .., last] = world.posted[..] else { panic!("several posts") };
+    assert!((300..360).contains(&((last - first) / SECOND)), "{:?}", world.posted);
+    assert_eq!(world.exporter.counts().dropped, 1);
+}
+
+#[test]
 fn retry_after_is_kept_within_ten_minutes() {
     for (seconds, expected) in [(0, 0), (7, 7), (120, 120), (86_400, 600), (u64::MAX, 600)] {
         let mut world = World::new(settings());

@@ -73,6 +73,8 @@ fn sum(counts: &Json) -> u64 {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn buckets_add_up_to_the_count(values in vec((0..64_u32, any::<u64>()).prop_map(|(shift, value)| value >> shift), 0..100)) {
         let spread = of(&values);
