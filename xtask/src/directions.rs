@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! python → cli → tools → process → config → control  →  server  →  exchange  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime, pool, turns; turns → io; client → h1, io, tls, match; log, compress, files, filters → io, stats, match; io → stats, tls;
+//!                              dispatch → io, stats, runtime, pool, turns; turns → io; client → h1, io, tls, match; trace → compress, stats; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
 
@@ -26,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-runtime", &["maitred-http"]),
     ("maitred-match", &["maitred-http"]),
     ("maitred-forward", &["maitred-http", "maitred-match"]),
+    ("maitred-trace", &["maitred-compress", "maitred-http", "maitred-stats"]),
     ("maitred-log", &["maitred-http", "maitred-stats", "maitred-io", "maitred-match"]),
     ("maitred-pool", &[]),
     ("maitred-turns", &["maitred-io"]),
@@ -47,6 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-exchange",
         &[
+            "maitred-trace",
             "maitred-client",
             "maitred-limits",
             "maitred-spool",
@@ -72,6 +74,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "maitred-server",
         &[
             "maitred-client",
+            "maitred-trace",
             "maitred-exchange",
             "maitred-limits",
             "maitred-spool",
@@ -97,6 +100,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-control",
         &[
+            "maitred-trace",
             "maitred-http",
             "maitred-h1",
             "maitred-history",
@@ -128,6 +132,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-process",
         &[
+            "maitred-trace",
             "maitred-client",
             "maitred-config",
             "maitred-http",
