@@ -14,7 +14,7 @@ use crate::commands::Command;
 use crate::options::renamed::Names;
 use crate::options::{self, Kind};
 use crate::origins::Assignment;
-use crate::{BadValue, Config, Origins, Problem, Source, development, hosts, listen, pools, tables};
+use crate::{BadValue, Config, Origins, Problem, Source, acme, development, hosts, listen, pools, tables};
 use file::SourceFile;
 pub(crate) use reading::utf8;
 
@@ -103,6 +103,7 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         loaded.origins.set(definition.name, source);
     }
     development::settle(&mut loaded.config, &mut loaded.origins);
+    acme::settle(&mut loaded.config, &mut loaded.origins);
     hosts::resolve(&mut loaded.config, &loaded.origins)?;
     // `check` shows what was written.
     if loaded.command == Command::Run {

@@ -173,7 +173,7 @@ const COMMANDS: &[Command] = &[
     query(
         "tls",
         &[POOL],
-        "Certificates with their names, files and ends, what clients are asked for, and handshakes.",
+        "Certificates with their names, files, ends and orders, what clients are asked for, and handshakes.",
         tls::tls,
     ),
     change("tls reload", &[], "Loads the files of TLS as they are now.", change::reload_tls),

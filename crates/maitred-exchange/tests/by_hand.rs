@@ -31,12 +31,17 @@ use maitred_match::Ambiguity;
 use maitred_runtime::{Exchange, Handler};
 use maitred_spool::BodyMemory;
 use maitred_stats::{ARENA_BYTES, Arena, memory};
+use maitred_tls::Challenges;
 use maitred_turns::Turn;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// What the exchanges of a test share: an application at `/app`, `/health`, bodies of at most 10 bytes.
 fn site(limits: &Limits) -> Arc<Site> {
+    site_with(limits, None)
+}
+
+fn site_with(limits: &Limits, challenges: Option<Arc<dyn Challenges>>) -> Arc<Site> {
     let routes = Routes::new().with_mounted("/app", "", Arc::new(|exchange: Exchange| drop(exchange)));
     let hosts = Hosts::new(routes, ErrorPages::default(), Vec::new()).expect("one host");
     let arena = Arena::new(memory::private(ARENA_BYTES / 8 + 2048));
@@ -63,6 +68,7 @@ fn site(limits: &Limits) -> Arc<Site> {
         guard: Guard::new(limits, [0].into_iter(), None),
         timeouts: Timeouts::default(),
         tls: ArcSwapOption::empty(),
+        challenges,
         http2: None,
         http2_counters: Http2Counters::new(&arena),
         websockets: None,
@@ -296,4 +302,55 @@ fn a_body_that_pauses_is_late_when_its_time_is_over() {
     let due = stream.body_due(&site, hand.now);
     assert!(due > hand.now && stream.check_body(&site, due - 1).is_ok());
     assert_eq!(stream.check_body(&site, due), Err(Late::Silent));
+}
+
+struct Open;
+
+impl Challenges for Open {
+    fn http(&self, token: &str) -> Option<String> {
+        (token == "to-ken_1").then(|| "to-ken_1.thumbprint".to_owned())
+    }
+
+    fn tls_alpn(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+#[test]
+fn a_challenge_is_answered_before_hosts_redirects_and_limits() {
+    let mut limits = Limits::default();
+    (limits.clients.rate, limits.clients.burst) = (1, 1);
+    let (asked, off) = (site_with(&limits, Some(Arc::new(Open))), site(&Limits::default()));
+    let mut hand = Hand::new(&asked);
+    hand.redirect_port = Some(443);
+    for line in [
+        "GET /.well-known/acme-challenge/to-ken_1 HTTP/1.1\r\nHost: t",
+        "HEAD /.well-known/acme-challenge/to-ken_1 HTTP/1.1\r\nHost: t",
+        "GET http://other.example/.well-known/acme-challenge/to-ken_1?a=b HTTP/1.1\r\nHost: t",
+        "GET /.well-known/acme-challenge/to-ken_1 HTTP/1.0",
+        "GET /.well-known/acme-challenge/to-ken_1 HTTP/1.1\r\nHost: t\r\nUpgrade: websocket\r\nConnection: upgrade",
+    ] {
+        hand.head(&format!("{line}\r\n\r\n"));
+        let answer = hand.own.pop().map(|(status, text, _)| (status, text));
+        assert_eq!(answer, Some((200, "to-ken_1.thumbprint".to_owned())), "{line}");
+    }
+    // No application, and the rate of the client counts.
+    hand.redirect_port = None;
+    let mut statuses = |hand: &mut Hand<'_>, path: &str| {
+        hand.head(&format!("{path} HTTP/1.1\r\nHost: t\r\n\r\n"));
+        hand.now += 3 * SECOND;
+        hand.own.pop().map_or(0, |(status, ..)| status)
+    };
+    for path in [
+        "GET /.well-known/acme-challenge/other",
+        "GET /.well-known/acme-challenge/to-ken_1/",
+        "GET /.well-known/acme-challenge/%74o-ken_1",
+        "GET /.well-known/acme-challenge/",
+        "GET /.well-known/acme-challenge",
+        "GET /x/.well-known/acme-challenge/to-ken_1",
+        "POST /.well-known/acme-challenge/to-ken_1",
+    ] {
+        assert_eq!(statuses(&mut hand, path), 404, "{path}");
+    }
+    assert_eq!(statuses(&mut Hand::new(&off), "GET /.well-known/acme-challenge/to-ken_1"), 404);
 }

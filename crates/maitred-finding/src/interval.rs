@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::picture::{Log, Memory, Picture, Pool, Queue, Route, Server};
+use super::picture::{Certificate, Log, Memory, Picture, Pool, Queue, Route, Server};
 
 /// The differences. Rates and times are in seconds and per second.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +35,7 @@ pub struct Interval {
     pub(crate) spool: OfQueue,
     pub(crate) standing: Standing,
     pub(crate) memory: Memory,
+    pub(crate) certificates: BTreeMap<String, Certificate>,
     /// The growth of the memory that the engine does not hold, in bytes.
     pub(crate) grown: u64,
 }
@@ -163,6 +164,7 @@ impl Interval {
             spool: OfQueue::between(before.spool, after.spool),
             standing: Standing::between(before, after, seconds),
             memory: after.memory,
+            certificates: after.certificates.clone(),
             grown: grown(before.memory, after.memory),
             servers: servers(before, after),
             routes,

@@ -21,11 +21,13 @@ mod upstream;
 mod words;
 
 pub use interval::Interval;
-pub use picture::{Delivery, Log, Memory, Picture, Pool, Queue, Route, Server};
+pub use picture::{Certificate, Delivery, Log, Memory, Picture, Pool, Queue, Route, Server};
 
 /// A bottleneck or a fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
+    /// A certificate ends soon and cannot be renewed.
+    Certificate,
     /// The application answers with errors.
     Errors,
     /// A log is not written as fast as lines come.
@@ -56,7 +58,8 @@ impl Cause {
     /// All of them, in the order in which they are looked for. The last three are the more precise causes behind a slow
     /// route, or behind threads that are taken, when it is known why the threads wait. [`Upstream`](Self::Upstream) is known from the
     /// calls themselves, where the engine's client makes them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
+        Self::Certificate,
         Self::Errors,
         Self::Log,
         Self::Spool,
@@ -74,6 +77,7 @@ impl Cause {
     /// The name in a word, for programs.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Certificate => "certificate",
             Self::Errors => "errors",
             Self::Log => "log",
             Self::Spool => "spool",

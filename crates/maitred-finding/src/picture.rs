@@ -35,6 +35,19 @@ pub struct Picture {
     pub deliveries: BTreeMap<String, Delivery>,
     /// The memory of the processes.
     pub memory: Memory,
+    /// Certificates that cannot be renewed, by name.
+    pub certificates: BTreeMap<String, Certificate>,
+}
+
+/// A certificate whose last order has failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// The time until its end; zero without a certificate of an authority.
+    pub left: u64,
+    /// The whole time for which it is valid.
+    pub valid_for: u64,
+    /// The fault in the words of the authority, with its remedy.
+    pub fault: String,
 }
 
 /// The totals of the application for one route.
@@ -214,6 +227,7 @@ impl Picture {
         self.spool.done += other.spool.done;
         let named = other.deliveries.iter().map(|(id, one)| (format!("{name}/{id}"), one.clone()));
         self.deliveries.extend(named);
+        self.certificates.extend(other.certificates.clone());
         self.memory.resident += other.memory.resident;
         self.memory.held += other.memory.held;
         self.memory.limit = self.memory.limit.into_iter().chain(other.memory.limit).min();

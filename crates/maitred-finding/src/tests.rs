@@ -627,3 +627,36 @@ fn calls_of_several_processes_are_added_up() {
     assert_eq!((server.answered, server.timeouts["read"], server.running["first byte"]), (10, 2, 6));
     assert_eq!(both.routes["GET /a"].calling[API]["first byte"], 6);
 }
+
+#[test]
+fn a_certificate_that_ends_soon_and_cannot_be_renewed_comes_first() {
+    const DAY: u64 = 24 * 60 * 60 * SECOND;
+    let with = |left: u64| {
+        let fault = "the authority refuses shop.example: no answer on port 80; open the port".to_owned();
+        let one = Certificate { left, valid_for: 90 * DAY, fault };
+        let later = Certificate { left: left + DAY, ..one.clone() };
+        Scene::new().ended("GET /a", 20, 0.1).with(|_, after| {
+            after.routes.get_mut("GET /a").expect("a route").errors = 20;
+            after.certificates.insert("shop.example".into(), one);
+            after.certificates.insert("a.example".into(), later);
+        })
+    };
+    assert_eq!(with(16 * DAY).cause(), Some(Cause::Errors), "there is time");
+    let found = with(15 * DAY).found().expect("a finding");
+    assert_eq!(found.cause, Cause::Certificate);
+    assert_eq!(
+        found.sentence,
+        "The certificate of shop.example ends in 15 days, and the last order of a new one has failed: \
+         the authority refuses shop.example: no answer on port 80; open the port."
+    );
+    assert!(found.next.contains("maitred check --acme"));
+    assert!(with(DAY).found().expect("a finding").sentence.contains("ends in 1 day,"));
+    assert!(with(DAY - 1).found().expect("a finding").sentence.contains("ends within a day,"));
+    assert!(
+        with(0)
+            .found()
+            .expect("a finding")
+            .sentence
+            .starts_with("There is no valid certificate of an authority for")
+    );
+}

@@ -223,6 +223,7 @@ impl Server {
             guard,
             timeouts: settings.timeouts,
             tls: ArcSwapOption::new(settings.tls),
+            challenges: settings.challenges,
             http2: settings.http2,
             handshakes: Handshakes::new(&arena),
             http2_counters: Http2Counters::new(&arena),

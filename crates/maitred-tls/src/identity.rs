@@ -278,6 +278,10 @@ impl Identity {
         self.plain.key.algorithm() == SignatureAlgorithm::RSA
     }
 
+    pub(crate) fn has_address(&self) -> bool {
+        self.info.certificate.names.iter().any(|name| name.parse::<std::net::IpAddr>().is_ok())
+    }
+
     pub(crate) fn at(&self, now: u64) -> &Arc<CertifiedKey> {
         match (&self.stapled, self.info.ocsp) {
             (Some(stapled), Some(times)) if times.is_current(now) => stapled,

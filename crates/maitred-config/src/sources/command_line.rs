@@ -1,5 +1,7 @@
 //! The command line: `maitred [check] [APPLICATION] [--option VALUE | --option=VALUE]...`
 
+use std::net::IpAddr;
+
 use crate::commands::{self, Command, Run};
 use crate::options::development::RELOAD;
 use crate::options::familiar::{self, Familiar, Is};
@@ -44,7 +46,7 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
         }
     }
     // Of other servers; together they are one address.
-    let (mut host, mut port) = (None, None);
+    let (mut hosts, mut port) = (Vec::new(), None);
     let mut only_names = false;
     while let Some(argument) = rest.next() {
         if !only_names && argument == "--" {
@@ -60,7 +62,7 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
                     .ok_or_else(|| missing_value(definition, name))?,
             };
             match name {
-                Some("--host") => host = Some(value),
+                Some("--host") => hosts.push(value),
                 Some("--port") => port = Some(value),
                 _ => line.add(definition, value, name)?,
             }
@@ -73,6 +75,7 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
             line.add_application(argument)?;
         }
     }
+    let host = line.add_names(hosts)?;
     line.add_host_and_port(host, port)?;
     Ok(line)
 }
@@ -195,6 +198,21 @@ impl CommandLine {
             }
         }
         Ok(())
+    }
+
+    /// Beside `--acme` each `--host` that is a name and no address is a name of the site. Returns the last other one, which is an address as in
+    /// other servers.
+    fn add_names<'a>(&mut self, hosts: Vec<&'a str>) -> Result<Option<&'a str>, Problem> {
+        let orders = self.assignments.iter().any(|given| given.definition.name == "acme");
+        let is_name =
+            |host: &str| host.contains('.') && host.parse::<IpAddr>().is_err() && !host.contains(':');
+        let (names, addresses): (Vec<_>, Vec<_>) =
+            hosts.into_iter().partition(|host| orders && is_name(host));
+        let option = options::find("acme-host");
+        for name in names {
+            option.map_or(Ok(()), |option| self.add(option, name, None))?;
+        }
+        Ok(addresses.last().copied())
     }
 
     /// `--host` and `--port` of other servers, whose defaults are ours.

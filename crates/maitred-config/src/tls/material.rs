@@ -81,7 +81,7 @@ impl Material {
             From::Handed(handed) => Some(handed),
         };
         let kept = handed.map(|handed| &handed.files);
-        let files = match from {
+        let mut files = match from {
             // Some are missing only if the other process has another configuration.
             From::Handed(handed) if handed.files.has_all(config) => handed.files.clone(),
             _ => {
@@ -96,6 +96,7 @@ impl Material {
                 files
             }
         };
+        files.complete(config, kept);
         let secret = handed.and_then(|handed| handed.secret.as_deref()?.first_chunk());
         let tickets = match secret.map(TicketSecret::from_bytes) {
             _ if !config.tls.tickets => None,
@@ -117,6 +118,7 @@ impl Material {
                 None => development::find(&origins.describe("tls"))?,
             });
         }
+        files.complete(config, Some(&self.files));
         let tickets = match &self.tickets {
             _ if !config.tls.tickets => None,
             Some(tickets) => Some(tickets.clone()),
@@ -130,7 +132,9 @@ impl Material {
         let has_all =
             self.files.has_all(config) && (!config.tls.development || self.files.development.is_some());
         let tickets = self.tickets.clone().filter(|_| config.tls.tickets);
-        has_all.then(|| Self::make(config, origins, self.files.clone(), tickets).ok()).flatten().map(Arc::new)
+        let mut files = self.files.clone();
+        files.complete(config, Some(&self.files));
+        has_all.then(|| Self::make(config, origins, files, tickets).ok()).flatten().map(Arc::new)
     }
 
     fn make(
@@ -178,7 +182,10 @@ impl Material {
 
     /// Whether the files are readable and have other contents now.
     pub fn differs_from_files(&self, config: &Config, origins: &Origins) -> bool {
-        Files::read(config, origins, None).is_ok_and(|files| !files.is_same(&self.files))
+        Files::read(config, origins, None).is_ok_and(|mut files| {
+            files.complete(config, Some(&self.files));
+            !files.is_same(&self.files)
+        })
     }
 
     /// The certificates, each with its file.

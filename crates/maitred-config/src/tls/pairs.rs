@@ -7,7 +7,7 @@ use maitred_server::HostPattern;
 use maitred_server::tls::{Identity, IdentityError};
 
 use super::files::{Files, NO_FILE, PASSWORDS};
-use crate::{BadValue, Config, Origins, Problem, SiteConfig};
+use crate::{BadValue, Config, Origins, Problem, SiteConfig, acme};
 
 /// The files of a certificate.
 #[derive(Debug)]
@@ -36,6 +36,14 @@ pub(super) fn identities(
             let names: Vec<String> = host.names.iter().filter_map(server_name).collect();
             identities.push((identity.for_names(names), shown));
         }
+    }
+    for (name, path) in acme::files(config) {
+        let pem = files.get(&path).unwrap_or_default();
+        let identity = Identity::from_pem(pem, pem)
+            .map_err(|error| problem(origins.describe("acme"), &path.display().to_string(), &error))?;
+        let is_own = identity.info().certificate.is_self_signed;
+        let shown = if is_own { format!("self-signed for {name}") } else { path.display().to_string() };
+        identities.push((identity, shown));
     }
     if let Some((shown, pem)) = &files.development {
         let identity = Identity::from_pem(pem, pem).map_err(|error| {
