@@ -1,0 +1,137 @@
+"""The folder of accounts and certificates: broken, full, read-only, shared. What a server has in memory it serves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from authority import Pebble, needs_pebble
+from certificates import authority
+from conftest import MAITRED, PATIENCE, Serve
+from crews import Start, crew, until
+from ordering import APP, NAME, accepted, ca, current, options, serial, served
+
+__all__ = ["authority", "ca", "crew"]
+
+pytestmark = needs_pebble
+
+BREAKS = {
+    "empty": lambda file: file.write_text(""),
+    "cut": lambda file: file.write_bytes(file.read_bytes()[:300]),
+    "of another name": lambda file: shutil.copy(file.parent.parent / "other.example/current.pem", file),
+    "gone": lambda file: file.unlink(),
+    "a folder": lambda file: (file.unlink(), file.mkdir()),
+}
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_a_broken_certificate_replaces_none_that_serves(how: str, serve: Serve, ca: Pebble, tmp_path: Path) -> None:
+    names = (NAME, "other.example") if how == "of another name" else (NAME,)
+    server = serve(*options(ca, tmp_path, *names), source=APP)
+    ca.leads_to(server)
+    client = ca.client()
+    old = served(server.ports[1], client)
+    for name in names:
+        served(server.ports[1], client, name)
+    BREAKS[how](current(tmp_path))
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for(r"SIGHUP|reload")
+    assert serial(server.ports[1], client) == old
+    assert server.stop() == 0, server.said
+    # A start has no other one: it says so, and orders.
+    server = serve(*options(ca, tmp_path, *names), source=APP)
+    ca.leads_to(server)
+    served(server.ports[1], client, but=old)
+    assert server.stop() == 0, server.said
+
+
+@pytest.mark.parametrize("file", ["accounts", "state.json"])
+def test_what_is_broken_beside_the_certificate_is_made_anew(file: str, serve: Serve, ca: Pebble, tmp_path: Path) -> None:
+    server = serve(*options(ca, tmp_path), source=APP)
+    ca.leads_to(server)
+    old = served(server.ports[1], ca.client())
+    assert server.stop() == 0, server.said
+    place = current(tmp_path).with_name(file) if file == "state.json" else next((tmp_path / "acme/accounts").iterdir())
+    place.write_text("{")
+    if file == "accounts":
+        current(tmp_path).unlink()
+    server = serve(*options(ca, tmp_path), source=APP)
+    ca.leads_to(server)
+    if file == "accounts":
+        said = server.wait_for(r"(?:warn|error) .*accounts/.*")[0]
+        assert place.name in said
+    assert served(server.ports[1], ca.client()) == old or file == "accounts"
+    assert server.stop() == 0, server.said
+
+
+@pytest.fixture
+def small(tmp_path: Path):
+    """A file system that has no room for a certificate, or a skip."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=16k,mode=700", "none", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mounting, capture_output=True).returncode != 0:
+        pytest.skip("needs the right to mount")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def test_a_full_folder(serve: Serve, ca: Pebble, small: Path) -> None:
+    filler = small / "filler"
+    with filler.open("wb") as out:
+        try:
+            while True:
+                out.write(b"x" * 4096)
+                out.flush()
+        except OSError:
+            pass
+    server = serve(*options(ca, small), source=APP)
+    ca.leads_to(server)
+    said = server.wait_for(r"error acme: .*No space left.*")[0]
+    assert str(small) in said, said
+    assert server.fetch("/").body == b"served"
+    assert accepted(ca) <= 1
+    filler.unlink()
+    server.process.send_signal(signal.SIGHUP)
+    served(server.ports[1], ca.client())
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_at_the_start(ca: Pebble, tmp_path: Path) -> None:
+    (tmp_path / "acme").write_text("a file")
+    (tmp_path / "app.py").write_text(APP)
+    command = [MAITRED, "app.py", *options(ca, tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2 and f"--acme-folder: user root cannot use the folder {tmp_path / 'acme'}" in done.stderr, done.stderr
+
+
+def test_of_two_servers_on_a_folder_one_orders(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
+    with ca.gate("newOrder") as gate:
+        first = serve(*options(ca, tmp_path), source=APP)
+        second = serve(*options(ca, tmp_path), source=APP)
+        # The challenge reaches the one that may not have ordered.
+        ca.leads_to(second)
+        assert gate.reached.wait(PATIENCE)
+    client = ca.client()
+    assert served(first.ports[1], client) == served(second.ports[1], client)
+    assert accepted(ca) == 1
+    # The other one takes over.
+    assert first.stop() == 0, first.said
+    current(tmp_path).parent.joinpath("state.json").unlink()
+    assert served(second.ports[1], client)
+
+
+def test_a_new_supervisor_takes_over(crew: Start, ca: Pebble, tmp_path: Path) -> None:
+    server = crew(*options(ca, tmp_path), source=APP)
+    ca.leads_to(server)
+    client = ca.client()
+    first = served(server.ports[1], client)
+    old = server.leader
+    server.tell(signal.SIGUSR2)
+    until("another one leads", lambda: server.leader != old)
+    assert served(server.ports[1], client) == first
+    assert accepted(ca) == 1
+    server.ends()
