@@ -26,6 +26,7 @@ use crate::group::thread_registry::{Role, own_name};
 use crate::inspect::{Connections, Routing, ServerFigures, Threads};
 use crate::listener::{BoundListeners, ListenerState, Listening};
 use crate::live_settings::LiveSettings;
+use crate::otlp::Sender;
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::pools::{Pools, parts, polling};
 use crate::settings::{PoolSettings, Settings, Strategy};
@@ -50,6 +51,8 @@ const BACKUP_POLLER: &str = "maitred-poller";
 pub struct Server {
     /// The groups, at least one.
     groups: Vec<Arc<Group>>,
+    /// The way to the collector of OpenTelemetry, if there is one.
+    otlp: Option<Arc<Sender>>,
     /// Strategy of the default pool.
     strategy: Strategy,
     /// The backup pollers, one for each group.
@@ -242,6 +245,7 @@ impl Server {
             figures,
             traced: Traced::default(),
             recent: Recent::default(),
+            tracing: settings.tracing,
             metrics: OnceLock::new(),
         });
         site.figures.calls.write_to(&site.log);
@@ -395,6 +399,13 @@ impl Server {
     pub fn end_events(&self) {
         self.shared().end_events();
         self.groups.iter().for_each(|group| group.tell_idle());
+    }
+
+    /// Has what waits for the collector sent, and takes nothing more for it; waits for that at most for `limit`.
+    pub fn finish_otlp(&self, limit: Duration) {
+        if let Some(otlp) = &self.otlp {
+            otlp.finish(limit);
+        }
     }
 
     /// Whether all remaining connections only wait for handlers whose peers are gone, in a server that drains.
