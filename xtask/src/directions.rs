@@ -49,6 +49,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "maitred-exchange",
         &[
             "maitred-trace",
+            "maitred-trace",
             "maitred-client",
             "maitred-limits",
             "maitred-spool",
@@ -73,6 +74,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-server",
         &[
+            "maitred-client",
+            "maitred-trace",
             "maitred-trace",
             "maitred-exchange",
             "maitred-limits",
@@ -118,6 +121,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-config",
         &[
+            "maitred-trace",
             "maitred-http",
             "maitred-match",
             "maitred-log",
@@ -131,6 +135,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-process",
         &[
+            "maitred-trace",
             "maitred-trace",
             "maitred-client",
             "maitred-config",

@@ -83,31 +83,31 @@ impl Traced<'_> {
             span.encode(format, self.limits, &mut out);
         });
         item(&out);
-        let below = |id, name, kind, (start, end), attributes, status| Span {
+        let below = Span {
             trace,
             id,
-            parent: SpanId::new(self.place.span).map(|id| Parent { id, remote: false }),
+            parent: Some(Parent { id, remote: false }),
             flags,
             state: "",
-            name,
-            kind,
-            start,
-            end,
-            attributes,
+            name: "",
+            kind: Kind::Internal,
+            start: 0,
+            end: 0,
+            attributes: &[],
             events: &[],
             links: &[],
-            status,
+            status: Status::Unset,
+        };
+        let mut add = |span: Span<'_>| {
+            out.clear();
+            span.encode(format, self.limits, &mut out);
+            item(&out);
         };
         if phases == TracePhases::Spans {
             for (name, start, end) in self.phases() {
-                let Some(id) = SpanId::new(span_id()) else { continue };
-                out.clear();
-                below(id, name, Kind::Internal, (start, end), &[], Status::Unset).encode(
-                    format,
-                    self.limits,
-                    &mut out,
-                );
-                item(&out);
+                if let Some(id) = SpanId::new(span_id()) {
+                    add(Span { id, name, start, end, ..below });
+                }
             }
         }
         for (call, server) in calls {
@@ -127,15 +127,9 @@ impl Traced<'_> {
             };
             let mut attributes = Vec::with_capacity(10);
             client.attributes(&mut attributes);
-            let start = wall_nanos(call.begun);
-            let times = (start, start + call.nanos);
-            out.clear();
-            below(id, client.name(), Kind::Client, times, &attributes, client.span_status()).encode(
-                format,
-                self.limits,
-                &mut out,
-            );
-            item(&out);
+            let (name, start, status) = (client.name(), wall_nanos(call.begun), client.span_status());
+            let end = start + call.nanos;
+            add(Span { id, name, kind: Kind::Client, start, end, attributes: &attributes, status, ..below });
         }
     }
 
