@@ -49,7 +49,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "maitred-exchange",
         &[
             "maitred-trace",
-            "maitred-trace",
             "maitred-client",
             "maitred-limits",
             "maitred-spool",
@@ -76,7 +75,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "maitred-client",
             "maitred-trace",
-            "maitred-trace",
             "maitred-exchange",
             "maitred-limits",
             "maitred-spool",
@@ -102,7 +100,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-control",
         &[
-            "maitred-trace",
             "maitred-http",
             "maitred-h1",
             "maitred-history",
@@ -135,7 +132,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-process",
         &[
-            "maitred-trace",
             "maitred-trace",
             "maitred-client",
             "maitred-config",

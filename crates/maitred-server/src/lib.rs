@@ -28,6 +28,7 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod connection;
+mod engine_client;
 pub mod figures;
 mod group;
 pub mod inspect;
@@ -45,6 +46,7 @@ mod sharing;
 mod thread_hosts;
 mod worker_listeners;
 
+pub use engine_client::EngineClient;
 pub use group::slots::{NoPlace, Place};
 pub use inspect::Snapshot;
 pub use listener::{BoundListeners, ListenerSettings};

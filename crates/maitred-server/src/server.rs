@@ -20,6 +20,7 @@ use maitred_spool as spool;
 use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 
 use crate::connection::{Connection, Group};
+use crate::engine_client::EngineClient;
 use crate::figures;
 use crate::group::groups::{self, Groups};
 use crate::group::thread_registry::{Role, own_name};
@@ -53,6 +54,8 @@ pub struct Server {
     groups: Vec<Arc<Group>>,
     /// The way to the collector of OpenTelemetry, if there is one.
     otlp: Option<Arc<Sender>>,
+    /// The client for calls of the engine itself.
+    client: EngineClient,
     /// Strategy of the default pool.
     strategy: Strategy,
     /// The backup pollers, one for each group.
@@ -286,7 +289,10 @@ impl Server {
             move |format| own.upgrade().map_or_else(String::new, |group: Arc<Group>| group.metrics(format));
         // The cell is still empty.
         let _ = site.metrics.set(Box::new(text));
-        Ok(Self { groups, strategy: first.strategy, backup_pollers: Vec::with_capacity(count) })
+        let client = settings.client;
+        client.serve(&groups);
+        let otlp = Sender::begin(settings.otlp, &groups);
+        Ok(Self { groups, client, otlp, strategy: first.strategy, backup_pollers: Vec::with_capacity(count) })
     }
 
     /// The group that accepts; its scheduler has the parts that all groups share.
@@ -336,6 +342,11 @@ impl Server {
     /// The settings that hold at once when they are changed.
     pub fn settings(&self) -> LiveSettings<'_> {
         LiveSettings(self.first())
+    }
+
+    /// The client for calls of the engine itself to other servers.
+    pub fn client(&self) -> &EngineClient {
+        &self.client
     }
 
     /// The logs.
@@ -435,6 +446,10 @@ impl Drop for Server {
         for poller in self.backup_pollers.drain(..) {
             // The thread ends by itself: it never waits for application code. A panic was logged.
             let _ = poller.join();
+        }
+        self.client.close(&self.groups);
+        if let Some(otlp) = &self.otlp {
+            otlp.close(&self.groups);
         }
         for group in &self.groups {
             group.cut();

@@ -14,6 +14,7 @@ use maitred_log::Log;
 use maitred_runtime::{Handler, NativeThreads, ThreadHost};
 use maitred_tls::Terms;
 
+use crate::engine_client::EngineClient;
 use crate::listener::{BoundListeners, ListenerSettings};
 use crate::otlp::OtlpSettings;
 use crate::sharing::Accept;
@@ -122,6 +123,8 @@ pub struct Settings {
     pub tracing: Option<Tracing>,
     /// The collector that empties the exporters.
     pub otlp: OtlpSettings,
+    /// The client for calls of the engine itself to other servers. A clone of it can be kept before the server starts.
+    pub client: EngineClient,
     /// Error log and access log.
     pub log: Arc<Log>,
 }
@@ -170,6 +173,7 @@ impl Settings {
             compression: None,
             tracing: None,
             otlp: OtlpSettings::default(),
+            client: EngineClient::default(),
             log,
         }
     }
