@@ -113,7 +113,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-control",
         &[
-            "maitred-trace",
             "maitred-certificates",
             "maitred-http",
             "maitred-h1",
@@ -133,6 +132,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-config",
         &[
+            "maitred-trace",
             "maitred-http",
             "maitred-match",
             "maitred-log",

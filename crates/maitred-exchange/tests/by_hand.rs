@@ -91,6 +91,7 @@ fn site_with(limits: &Limits, challenges: Option<Arc<dyn Challenges>>) -> Arc<Si
         figures,
         traced: Traced::default(),
         recent: Recent::default(),
+        tracing: None,
         metrics: OnceLock::new(),
     })
 }

@@ -27,6 +27,7 @@ use crate::group::thread_registry::{Role, own_name};
 use crate::inspect::{Connections, Routing, ServerFigures, Threads};
 use crate::listener::{BoundListeners, ListenerState, Listening};
 use crate::live_settings::LiveSettings;
+use crate::otlp::Sender;
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::pools::{Pools, parts, polling};
 use crate::settings::{PoolSettings, Settings, Strategy};
@@ -51,6 +52,8 @@ const BACKUP_POLLER: &str = "maitred-poller";
 pub struct Server {
     /// The groups, at least one.
     groups: Vec<Arc<Group>>,
+    /// The way to the collector of OpenTelemetry, if there is one.
+    otlp: Option<Arc<Sender>>,
     /// The client for calls of the engine itself.
     client: EngineClient,
     /// Strategy of the default pool.
@@ -246,6 +249,7 @@ impl Server {
             figures,
             traced: Traced::default(),
             recent: Recent::default(),
+            tracing: settings.tracing,
             metrics: OnceLock::new(),
         });
         site.figures.calls.write_to(&site.log);
@@ -288,7 +292,8 @@ impl Server {
         let _ = site.metrics.set(Box::new(text));
         let client = settings.client;
         client.serve(&groups);
-        Ok(Self { groups, client, strategy: first.strategy, backup_pollers: Vec::with_capacity(count) })
+        let otlp = Sender::begin(settings.otlp, &groups);
+        Ok(Self { groups, client, otlp, strategy: first.strategy, backup_pollers: Vec::with_capacity(count) })
     }
 
     /// The group that accepts; its scheduler has the parts that all groups share.
@@ -408,6 +413,13 @@ impl Server {
         self.groups.iter().for_each(|group| group.tell_idle());
     }
 
+    /// Has what waits for the collector sent, and takes nothing more for it; waits for that at most for `limit`.
+    pub fn finish_otlp(&self, limit: Duration) {
+        if let Some(otlp) = &self.otlp {
+            otlp.finish(limit);
+        }
+    }
+
     /// Whether all remaining connections only wait for handlers whose peers are gone, in a server that drains.
     pub fn has_only_abandoned(&self) -> bool {
         self.shared().has_only_abandoned()
@@ -437,6 +449,9 @@ impl Drop for Server {
             let _ = poller.join();
         }
         self.client.close(&self.groups);
+        if let Some(otlp) = &self.otlp {
+            otlp.close(&self.groups);
+        }
         for group in &self.groups {
             group.cut();
         }

@@ -20,6 +20,7 @@ mod responses;
 mod serving;
 mod threads;
 pub mod tls;
+mod traces;
 mod websockets;
 mod workers;
 
@@ -48,6 +49,7 @@ const TABLES: [&[Definition]; 20] = [
     limits::OPTIONS,
     compression::OPTIONS,
     insight::OPTIONS,
+    traces::OPTIONS,
     logs::OPTIONS,
     control::OPTIONS,
     process::OPTIONS,
