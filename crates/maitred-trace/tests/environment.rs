@@ -41,6 +41,13 @@ fn endpoints_of_a_signal_are_used_as_they_are_and_others_get_its_path() {
 }
 
 #[test]
+fn grpc_of_the_application_does_not_matter_beside_a_url_of_ours() {
+    let variables = [("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
+    let found = read(&variables, Some("http://collector:4318")).expect("right");
+    assert_eq!(found.logs.expect("on").format, Format::Protobuf);
+}
+
+#[test]
 fn values_of_a_signal_are_stronger() {
     let found = read(
         &[
