@@ -252,7 +252,7 @@ impl Variables<'_> {
 }
 
 /// `key=value,key=value`, percent-encoded.
-pub fn pairs(name: &str, text: &str) -> Result<Vec<(String, String)>, String> {
+fn pairs(name: &str, text: &str) -> Result<Vec<(String, String)>, String> {
     let mut pairs = Vec::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         let (key, value) = pair

@@ -151,9 +151,8 @@ fn samplers_follow_the_parent_or_the_low_half_of_the_trace() {
             "{name} {argument:?}"
         );
     }
+    let ratio = |ratio| Sampler::parse("traceidratio", Some(ratio)).expect("a ratio");
     let (half, quarter) = (1 << 63, 1 << 62);
-    assert!(
-        Sampler::share(0.5).keeps(trace(half - 1), None) && !Sampler::share(0.5).keeps(trace(half), None)
-    );
-    assert!(!Sampler::share(0.25).keeps(trace(quarter), None));
+    assert!(ratio("0.5").keeps(trace(half - 1), None) && !ratio("0.5").keeps(trace(half), None));
+    assert!(!ratio("0.25").keeps(trace(quarter), None));
 }
