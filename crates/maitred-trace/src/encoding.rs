@@ -111,6 +111,7 @@ pub(crate) fn item(message: &impl Message, format: Format, out: &mut Vec<u8>) {
 pub(crate) struct Envelope<'a> {
     pub(crate) signal: Signal,
     pub(crate) resource: &'a [(String, String)],
+    pub(crate) pid: Option<u32>,
     pub(crate) items: &'a [u8],
 }
 
@@ -131,8 +132,10 @@ impl Message for Envelope<'_> {
         let [outer, inner, items] = self.signal.levels();
         writer.messages(outer, std::iter::once(()), |writer, ()| {
             writer.message(Field(1, "resource"), |writer| {
-                writer.messages(Field(1, "attributes"), self.resource.iter(), |writer, (key, value)| {
-                    attribute(writer, (key, Value::Text(value)), usize::MAX);
+                let texts = self.resource.iter().map(|(key, value)| (key.as_str(), Value::Text(value)));
+                let pid = self.pid.map(|pid| ("process.pid", Value::Integer(pid.into())));
+                writer.messages(Field(1, "attributes"), texts.chain(pid), |writer, fact| {
+                    attribute(writer, fact, usize::MAX);
                 });
             });
             writer.messages(inner, std::iter::once(()), |writer, ()| {

@@ -58,6 +58,8 @@ pub struct Settings {
     pub gzip: bool,
     /// The attributes of the resource.
     pub resource: Vec<(String, String)>,
+    /// Its `process.pid`, which is a number.
+    pub pid: Option<u32>,
     /// An item waits so long for others.
     pub delay: u64,
     /// Items of a batch.
@@ -77,6 +79,7 @@ impl Default for Settings {
             limits: Limits::default(),
             gzip: false,
             resource: Vec::new(),
+            pid: None,
             delay: 5_000_000_000,
             batch: 512,
             queue: 2048,
@@ -148,6 +151,7 @@ pub struct Post {
     format: Format,
     gzip: bool,
     resource: Arc<Vec<(String, String)>>,
+    pid: Option<u32>,
     items: Arc<Vec<u8>>,
 }
 
@@ -168,7 +172,8 @@ impl Post {
     /// post is repeated.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
-        let envelope = Envelope { signal: self.signal, resource: &self.resource, items: &self.items };
+        let Self { signal, pid, resource, items, .. } = self;
+        let envelope = Envelope { signal: *signal, resource, pid: *pid, items };
         let body = envelope.encode(self.format);
         if !self.gzip {
             return body;
@@ -330,6 +335,7 @@ impl Exporter {
             format: self.settings.format,
             gzip: self.settings.gzip,
             resource: Arc::clone(&self.resource),
+            pid: self.settings.pid,
             items: Arc::clone(&outgoing.bytes),
         };
         self.state = State::Posting(outgoing);

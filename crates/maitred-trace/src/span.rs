@@ -156,7 +156,7 @@ fn dropped(writer: &mut impl Writer, field: Field, there: usize, limit: usize) {
     }
 }
 
-/// A request that was served, for the span and the metrics of a server. What is not known is empty, or none.
+/// A request that was served, for its span. What is not known is empty, or none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServerRequest<'a> {
     /// The method, as the client has sent it.
@@ -213,52 +213,33 @@ impl<'a> ServerRequest<'a> {
 
     /// Appends the attributes of the span.
     pub fn attributes(&self, out: &mut Vec<Attribute<'a>>) {
-        let known = known_method(self.method);
-        self.few_attributes(out);
-        if known.is_none() {
-            out.push(("http.request.method_original", Value::Wire(self.method)));
-        }
-        out.push(("url.path", Value::Wire(self.path)));
-        for (key, value) in [
+        method(self.method, out);
+        let texts = [
+            ("url.scheme", self.scheme.as_bytes()),
+            ("http.route", self.route.as_bytes()),
+            ("network.protocol.version", self.version.as_bytes()),
+            ("url.path", self.path),
             ("url.query", self.query),
             ("server.address", self.server),
             ("user_agent.original", self.user_agent),
             ("client.address", self.client.as_bytes()),
             ("network.peer.address", self.peer.as_bytes()),
-        ] {
-            if !value.is_empty() {
-                out.push((key, Value::Wire(value)));
-            }
-        }
+        ];
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        out.extend(texts.map(|(key, text)| (key, Value::Wire(text))));
         for (key, number) in [
+            ("http.response.status_code", Some(self.status.into()).filter(|status| *status > 0)),
             ("server.port", self.server_port.map(u64::from)),
             ("http.request.body.size", self.request_body),
             ("http.response.body.size", self.response_body),
         ] {
             out.extend(number.map(|number| (key, Value::Integer(number.min(i64::MAX as u64) as i64))));
         }
-    }
-
-    /// Appends the attributes that metrics have, too: each has few values.
-    pub fn few_attributes(&self, out: &mut Vec<Attribute<'a>>) {
-        out.push(("http.request.method", Value::Text(known_method(self.method).unwrap_or(OTHER))));
-        for (key, text) in [
-            ("url.scheme", self.scheme),
-            ("http.route", self.route),
-            ("network.protocol.version", self.version),
-        ] {
-            if !text.is_empty() {
-                out.push((key, Value::Text(text)));
-            }
-        }
-        if self.status != 0 {
-            out.push(("http.response.status_code", Value::Integer(self.status.into())));
-        }
         out.extend(error_type(self.aborted, self.status, 500));
     }
 }
 
-/// A call to another server, for its span and metrics.
+/// A call to another server, for its span.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientCall<'a> {
     /// The method.
@@ -298,34 +279,24 @@ impl<'a> ClientCall<'a> {
 
     /// Appends the attributes of the span.
     pub fn attributes(&self, out: &mut Vec<Attribute<'a>>) {
-        self.few_attributes(out);
-        if known_method(self.method).is_none() {
-            out.push(("http.request.method_original", Value::Wire(self.method)));
-        }
-        if !self.url.is_empty() {
-            out.push(("url.full", Value::Wire(self.url)));
-        }
-        if self.resent > 0 {
-            out.push(("http.request.resend_count", Value::Integer(self.resent.into())));
-        }
-    }
-
-    /// Appends the attributes that metrics have, too.
-    pub fn few_attributes(&self, out: &mut Vec<Attribute<'a>>) {
-        out.push(("http.request.method", Value::Text(known_method(self.method).unwrap_or(OTHER))));
+        method(self.method, out);
         out.push(("server.address", Value::Text(self.server)));
         out.push(("server.port", Value::Integer(self.port.into())));
-        if self.status != 0 {
-            out.push(("http.response.status_code", Value::Integer(self.status.into())));
+        if !self.url.is_empty() {
+            out.push(("url.full", Value::Wire(self.url)));
         }
         if !self.version.is_empty() {
             out.push(("network.protocol.version", Value::Text(self.version)));
         }
+        if self.status != 0 {
+            out.push(("http.response.status_code", Value::Integer(self.status.into())));
+        }
         out.extend(error_type(self.failed, self.status, 400));
+        if self.resent > 0 {
+            out.push(("http.request.resend_count", Value::Integer(self.resent.into())));
+        }
     }
 }
-
-const OTHER: &str = "_OTHER";
 
 /// The method, if it is one of those of the conventions: others come from clients without end.
 #[must_use]
@@ -333,6 +304,14 @@ pub fn known_method(method: &[u8]) -> Option<&'static str> {
     const KNOWN: [&str; 10] =
         ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"];
     KNOWN.into_iter().find(|known| known.as_bytes() == method)
+}
+
+fn method<'a>(method: &'a [u8], out: &mut Vec<Attribute<'a>>) {
+    let known = known_method(method);
+    out.push(("http.request.method", Value::Text(known.unwrap_or("_OTHER"))));
+    if known.is_none() {
+        out.push(("http.request.method_original", Value::Wire(method)));
+    }
 }
 
 fn error_type<'a>(cause: Option<&'a str>, status: u16, from: u16) -> Option<Attribute<'a>> {

@@ -41,6 +41,13 @@ fn endpoints_of_a_signal_are_used_as_they_are_and_others_get_its_path() {
 }
 
 #[test]
+fn grpc_of_the_application_does_not_matter_beside_a_url_of_ours() {
+    let variables = [("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
+    let found = read(&variables, Some("http://collector:4318")).expect("right");
+    assert_eq!(found.logs.expect("on").format, Format::Protobuf);
+}
+
+#[test]
 fn values_of_a_signal_are_stronger() {
     let found = read(
         &[
@@ -144,9 +151,8 @@ fn samplers_follow_the_parent_or_the_low_half_of_the_trace() {
             "{name} {argument:?}"
         );
     }
+    let ratio = |ratio| Sampler::parse("traceidratio", Some(ratio)).expect("a ratio");
     let (half, quarter) = (1 << 63, 1 << 62);
-    assert!(
-        Sampler::share(0.5).keeps(trace(half - 1), None) && !Sampler::share(0.5).keeps(trace(half), None)
-    );
-    assert!(!Sampler::share(0.25).keeps(trace(quarter), None));
+    assert!(ratio("0.5").keeps(trace(half - 1), None) && !ratio("0.5").keeps(trace(half), None));
+    assert!(!ratio("0.25").keeps(trace(quarter), None));
 }

@@ -164,7 +164,9 @@ fn items_wait_five_seconds_or_for_a_full_batch() {
     assert_eq!(world.push(10), Pushed::Waits);
     world.run(HOUR, &mut |_| Answer::of(200));
     assert_eq!((world.posted.clone(), world.taken.len()), (vec![5 * SECOND], 2));
-    for _ in 0..512 {
+    world.push(10);
+    world.run(HOUR, &mut |_| Answer::of(200));
+    for _ in 1..512 {
         world.push(10);
     }
     world.run(HOUR + SECOND, &mut |_| Answer::of(200));

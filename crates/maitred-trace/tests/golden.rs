@@ -154,7 +154,8 @@ type Make = fn(Format, &mut dyn FnMut(&[u8]));
 fn posted(signal: Signal, format: Format, make: Make) -> Vec<u8> {
     let resource = [("service.name", "shop"), ("deployment.environment", "prüfung")];
     let resource = resource.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
-    let mut exporter = Exporter::new(signal, Settings { format, resource, ..Settings::default() }, [1, 2]);
+    let mut exporter =
+        Exporter::new(signal, Settings { format, resource, pid: Some(42), ..Settings::default() }, [1, 2]);
     make(format, &mut |item| {
         let _ = exporter.push(item, 0);
     });

@@ -29,7 +29,7 @@ def attributes(**values):
 
 def wrapped(request, signal, items):
     names = {"spans": "spans", "metrics": "metrics", "logs": "log_records"}
-    resource = {"attributes": attributes(service__name="shop", deployment__environment="prüfung")}
+    resource = {"attributes": attributes(service__name="shop", deployment__environment="prüfung", process__pid=42)}
     scope = {"name": "maitred"}
     outer, inner = f"resource_{signal}", f"scope_{signal}"
     return request(**{outer: [{"resource": resource, inner: [{"scope": scope, names[signal]: items}]}]})
