@@ -11,7 +11,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use maitred_tls::CertificateRequest;
+use maitred_tls::{CertificateRequest, is_token};
 use serde_json::{Value, json};
 
 use crate::account::{Account, base64url};
@@ -21,7 +21,7 @@ use crate::fault::{Fault, Kind, Problem};
 use crate::identifier::Identifier;
 use crate::messages::{Authorization, Directory, OrderDocument, Status};
 use crate::settings::Settings;
-use crate::wire::{HttpRequest, HttpResponse, MAX_RESPONSE, Method, checked_url, is_base64url};
+use crate::wire::{HttpRequest, HttpResponse, MAX_RESPONSE, Method, checked_url};
 
 /// How many names a certificate may have; Let's Encrypt takes as many.
 const MAX_IDENTIFIERS: usize = 100;
@@ -40,9 +40,6 @@ const MAX_ALTERNATES: usize = 8;
 
 /// How long the waits of an order may take in all.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
-
-/// The longest token (RFC 8555 §8.3 wants 22 characters at least): it becomes the name of a file.
-const MAX_TOKEN: usize = 128;
 
 /// A new certificate.
 #[derive(Clone, PartialEq, Eq)]
@@ -468,7 +465,7 @@ impl Ordering {
             let said = format!("the CA offers the challenges {}, and none of them is on", kinds.join(", "));
             return Err(Fault::new(Kind::Challenge, &said).of(&identifier));
         };
-        if offer.token.len() > MAX_TOKEN || !is_base64url(&offer.token) {
+        if !is_token(offer.token.as_bytes()) {
             return Err(Fault::unreadable("the token of a challenge is not base64url").of(&identifier));
         }
         let key_authorization = self.account.key.authorize(&offer.token);
