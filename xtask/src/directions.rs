@@ -166,6 +166,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-tools",
         &[
+            "maitred-certificates",
             "maitred-client",
             "maitred-http",
             "maitred-config",

@@ -183,6 +183,20 @@ impl Folder {
         paths.into_iter().flatten().for_each(|path| _ = fs::remove_file(path));
     }
 
+    /// Takes the answer to HTTP-01 away.
+    pub fn withdraw_http(&self, token: &str) {
+        let _ = self.of_token(token).map(fs::remove_file);
+    }
+
+    /// Gives the answer to HTTP-01 to the user whose server reads it.
+    ///
+    /// # Errors
+    /// This user may not.
+    pub fn give_http(&self, token: &str, user: u32, group: u32) -> io::Result<()> {
+        let path = self.of_token(token).ok_or(ErrorKind::InvalidInput)?;
+        std::os::unix::fs::lchown(path, Some(user), Some(group))
+    }
+
     /// Takes the answers of an orderer away that was killed.
     pub fn withdraw_all(&self) {
         for part in [HTTP, TLS_ALPN] {

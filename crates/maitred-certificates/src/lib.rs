@@ -13,6 +13,7 @@ mod folder;
 mod name;
 mod on_demand;
 mod orderer;
+mod preflight;
 mod state;
 mod wishes;
 mod work;
@@ -22,6 +23,10 @@ pub use folder::{Folder, Lock, Mark};
 pub use maitred_acme::{ChallengeKind, ExternalAccount, Identifier};
 pub use name::is_public;
 pub use orderer::Orderer;
+pub use preflight::{Told, preflight};
 pub use state::{Fault, State, Status};
 pub use wishes::{Wishes, is_on_demand};
 pub use world::unless_hook_runs;
+
+#[cfg(test)]
+mod tests;

@@ -518,7 +518,3 @@ impl<W: World> Work<W> {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "work_tests.rs"]
-mod tests;

@@ -43,6 +43,8 @@ pub struct Loaded {
     pub command: Command,
     /// What help is wanted about; nothing for the short text.
     pub topic: Vec<String>,
+    /// `check --acme`: what an authority would meet is looked at, too.
+    pub looks: bool,
     /// The merged options.
     pub config: Config,
     /// The origins of their values.
@@ -61,6 +63,7 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     let mut loaded = Loaded {
         command: line.command,
         topic: line.topic,
+        looks: line.looks,
         config: Config::with_defaults(),
         origins: Origins::default(),
         files: Vec::new(),

@@ -8,13 +8,15 @@ use crate::options::familiar::{self, Familiar, Is};
 use crate::options::renamed::{Names, Renamed, Used};
 use crate::options::{self, Kind};
 use crate::origins::Assignment;
-use crate::{Definition, Problem, Source, did_you_mean, help};
+use crate::{Definition, Problem, Source, acme_values, did_you_mean, help};
 
 /// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
     /// The topic of help; empty for the short text.
     pub(crate) topic: Vec<String>,
+    /// `check --acme`, with a value of the option or without one.
+    pub(crate) looks: bool,
     pub(crate) config_file: Option<String>,
     pub(crate) assignments: Vec<Assignment>,
     /// Earlier names of options in the assignments.
@@ -27,6 +29,7 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
     let mut line = CommandLine {
         command: Command::Run,
         topic: Vec::new(),
+        looks: false,
         config_file: None,
         assignments: Vec::new(),
         renamed: Used::default(),
@@ -54,6 +57,12 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
         } else if !only_names && argument.len() > 1 && argument.starts_with('-') {
             let Flag { definition, renamed, name, value } = find(argument, earlier)?;
             line.renamed.add(definition.flag(), renamed);
+            if line.command == Command::Check && definition.name == "acme" && value.is_none() {
+                line.looks = true;
+                if rest.peek().is_none_or(|next| acme_values::acme(next).is_err()) {
+                    continue;
+                }
+            }
             let value = match value {
                 Some(value) => value,
                 None if definition.is_switch() => "true",
@@ -203,7 +212,7 @@ impl CommandLine {
     /// Beside `--acme` each `--host` that is a name and no address is a name of the site. Returns the last other one, which is an address as in
     /// other servers.
     fn add_names<'a>(&mut self, hosts: Vec<&'a str>) -> Result<Option<&'a str>, Problem> {
-        let orders = self.assignments.iter().any(|given| given.definition.name == "acme");
+        let orders = self.looks || self.assignments.iter().any(|given| given.definition.name == "acme");
         let is_name =
             |host: &str| host.contains('.') && host.parse::<IpAddr>().is_err() && !host.contains(':');
         let (names, addresses): (Vec<_>, Vec<_>) =
