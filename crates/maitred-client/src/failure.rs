@@ -82,7 +82,9 @@ impl CallError {
             Self::Exchange(Error::Response(_) | Error::TooManyInterim | Error::Unasked) => "malformed",
             Self::TooLong(_) => "too-long",
             Self::Forked => "forked",
-            Self::Exchange(_) | Self::Held(_) | Self::Body(_) | Self::Cancelled | Self::NotServed => "request",
+            Self::Exchange(_) | Self::Held(_) | Self::Body(_) | Self::Cancelled | Self::NotServed => {
+                "request"
+            }
         })
     }
 

@@ -34,6 +34,14 @@ const ROOM: usize = 64 * 1024;
 
 /// The receiver of a response. It must not wait, and is called without a lock.
 pub trait Receiver: Send {
+    /// First of all, and behind each [`CallHandle::resume`]: whether the call goes on, or stays paused.
+    fn resumed(&mut self, _call: &CallHandle) -> Flow {
+        Flow::Continue
+    }
+
+    /// An interim response, if `Options::interim` wants them; a 100 among them.
+    fn interim(&mut self, _head: ResponseHead) {}
+
     /// The final head.
     fn head(&mut self, call: &CallHandle, head: ResponseHead, facts: ResponseFacts) -> Flow;
 
@@ -55,7 +63,7 @@ pub trait Receiver: Send {
 pub enum Flow {
     /// The next part.
     Continue,
-    /// Nothing before [`CallHandle::resume`], not even the end.
+    /// Nothing before [`CallHandle::resume`], not even the end: nothing is read, and nothing is sent.
     Pause,
     /// Nothing more: the call is cancelled.
     Cancel,
@@ -64,9 +72,36 @@ pub enum Flow {
 /// The body of a request.
 pub enum RequestBody {
     /// All of it, also for a second time where a connection was stale.
-    Whole(Vec<u8>),
+    Whole(Arc<Vec<u8>>),
     /// It comes by [`CallHandle::give_body`]. Its length stands in the request, or it is chunked.
     Given,
+}
+
+/// A call that has not begun, with the receiver that has been told nothing.
+pub struct NotBegun {
+    /// The reason.
+    pub error: CallError,
+    /// The receiver.
+    pub receiver: Box<dyn Receiver>,
+}
+
+impl NotBegun {
+    /// Gives the receiver its end.
+    pub fn tell(self) {
+        self.receiver.end(Err(self.error), &Report::default());
+    }
+}
+
+impl From<NotBegun> for CallError {
+    fn from(not: NotBegun) -> Self {
+        not.error
+    }
+}
+
+impl fmt::Debug for NotBegun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
 }
 
 /// What a driver does next.
@@ -121,7 +156,7 @@ struct Orders {
 }
 
 impl CallHandle {
-    /// The receiver takes the next part. An order that comes before its pause counts, too.
+    /// Has the receiver [asked](Receiver::resumed) whether it goes on.
     pub fn resume(&self) {
         self.order(|orders| orders.resumed = true);
     }
@@ -187,7 +222,7 @@ impl Pushed {
     /// Begins a call. `waker` brings the driver, from any thread; it must not go on within the wake-up.
     ///
     /// # Errors
-    /// The request cannot be sent as given. The receiver is dropped without its end.
+    /// The request cannot be sent as given.
     #[expect(clippy::too_many_arguments, reason = "a call, its receiver, and its driver")]
     pub fn begin(
         client: &Client,
@@ -198,7 +233,7 @@ impl Pushed {
         receiver: Box<dyn Receiver>,
         waker: Waker,
         now: Instant,
-    ) -> Result<Self, CallError> {
+    ) -> Result<Self, NotBegun> {
         let whole = match &body {
             RequestBody::Whole(bytes) => Some(bytes.len() as u64),
             RequestBody::Given => None,
@@ -212,15 +247,22 @@ impl Pushed {
             upgrade: request.upgrade,
         };
         let options = Options { body_again: whole.is_some(), ..*options };
-        let mut call = Call::begin(client, key, &request, &options, now)?;
-        if let RequestBody::Whole(bytes) = &body
-            && !bytes.is_empty()
-        {
-            // Given before the first step: head and body leave in one write.
-            call.give_body(bytes)?;
-        }
+        let begun = Call::begin(client, key, &request, &options, now).and_then(|mut call| {
+            if let RequestBody::Whole(bytes) = &body
+                && !bytes.is_empty()
+            {
+                // Given before the first step: head and body leave in one write.
+                call.give_body(bytes)?;
+            }
+            Ok(call)
+        });
+        let call = match begun {
+            Ok(call) => call,
+            Err(error) => return Err(NotBegun { error, receiver }),
+        };
         let until = options.times.exchange.total.and_then(|total| now.checked_add(total));
-        let handle = CallHandle(Arc::new(Shared { orders: Mutex::default(), waker }));
+        let orders = Mutex::new(Orders { resumed: true, ..Orders::default() });
+        let handle = CallHandle(Arc::new(Shared { orders, waker }));
         let (held, receiver) = (Vec::new(), Some(receiver));
         Ok(Self { call, receiver, handle, body, held, has_told_room: false, is_paused: false, until })
     }
@@ -255,38 +297,47 @@ impl Pushed {
     }
 
     /// Ends the call: its driver cannot watch a socket.
-    pub fn fail(&mut self, error: CallError) {
+    pub fn fail(&mut self, error: CallError) -> Next {
         self.call.fail(&error);
-        self.end(Err(error));
+        self.end(Err(error))
     }
 
     fn advance(&mut self, now: Instant, moved: &mut usize) -> Next {
-        if self.handle.lock().cancelled {
+        let mut orders = self.handle.lock();
+        let (resumed, cancelled) = (std::mem::take(&mut orders.resumed), orders.cancelled);
+        drop(orders);
+        if cancelled {
             return self.give_up(now);
         }
+        let mut flow = match &mut self.receiver {
+            Some(receiver) if resumed => receiver.resumed(&self.handle),
+            _ if self.is_paused => Flow::Pause,
+            _ => Flow::Continue,
+        };
         loop {
-            if self.is_paused {
-                self.is_paused = !std::mem::take(&mut self.handle.lock().resumed);
-                if self.is_paused && self.until.is_none_or(|until| until > now) {
-                    return Next::Wait(self.until);
-                }
+            self.is_paused = flow == Flow::Pause;
+            if flow == Flow::Cancel {
+                return self.give_up(now);
+            }
+            if self.is_paused && self.until.is_none_or(|until| until > now) {
+                return Next::Wait(self.until);
             }
             if *moved >= MOST_AT_ONCE {
                 return Next::Later;
             }
             let step = self.call.step(now, &self.handle.0.waker);
             let Some(receiver) = &mut self.receiver else { return Next::Ended };
-            if matches!(step, Ok(Step::Head | Step::Data(_))) {
-                // An older order does not end the pause that may follow.
-                self.handle.lock().resumed = false;
-            }
-            let flow = match step {
+            flow = match step {
                 Ok(Step::Wait(until)) => return Next::Wait(until),
                 Ok(Step::Body) => match self.give() {
                     Ok(true) => Flow::Continue,
                     Ok(false) => return Next::Wait(self.until),
                     Err(error) => return self.end(Err(error)),
                 },
+                Ok(Step::Interim) => {
+                    receiver.interim(self.call.take_head());
+                    Flow::Continue
+                }
                 Ok(Step::Head) => match self.call.facts() {
                     Some(facts) => receiver.head(&self.handle, self.call.take_head(), facts),
                     None => Flow::Continue,
@@ -300,11 +351,6 @@ impl Pushed {
                 Ok(Step::End) => return self.end(Ok(())),
                 Err(error) => return self.end(Err(error)),
             };
-            match flow {
-                Flow::Continue => {}
-                Flow::Pause => self.is_paused = true,
-                Flow::Cancel => return self.give_up(now),
-            }
         }
     }
 

@@ -20,7 +20,7 @@ use std::{fmt, io};
 use arc_swap::ArcSwapOption;
 use maitred_client::call::Options;
 use maitred_client::key::Key;
-use maitred_client::pushed::{CallHandle, Next, Pushed, Receiver, RequestBody};
+use maitred_client::pushed::{CallHandle, Next, NotBegun, Pushed, Receiver, RequestBody};
 use maitred_client::{CallError, Client, Settings};
 use maitred_h1::OutgoingRequest;
 use maitred_io::clock;
@@ -28,7 +28,7 @@ use maitred_io::outgoing::Wanted;
 use maitred_io::poller::Interest;
 use maitred_turns::Turn;
 
-use crate::connection::{Connection, Group};
+use crate::connection::Group;
 use crate::group::slots::Token;
 use crate::group::thread_registry::own_group;
 use crate::group::{Resident, Visitor};
@@ -60,7 +60,7 @@ impl EngineClient {
     /// function.
     ///
     /// # Errors
-    /// The request cannot be sent as given, or [`NotServed`](CallError::NotServed). The receiver is dropped without its end.
+    /// The request cannot be sent as given, or [`NotServed`](CallError::NotServed).
     pub fn start(
         &self,
         key: &Arc<Key>,
@@ -68,27 +68,36 @@ impl EngineClient {
         body: RequestBody,
         options: &Options,
         receiver: Box<dyn Receiver>,
-    ) -> Result<CallHandle, CallError> {
+    ) -> Result<CallHandle, NotBegun> {
+        let place = match self.place() {
+            Ok(place) => place,
+            Err(error) => return Err(NotBegun { error, receiver }),
+        };
+        let (client, waker, now) = (&place.engine.client, place.waker(), Instant::now());
+        let pushed = Pushed::begin(client, key, request, body, options, receiver, waker, now)?;
+        let handle = pushed.handle();
+        place.give_to(Work::Call(Box::new(pushed)));
+        Ok(handle)
+    }
+
+    /// Runs a task until that ends or the server does: its first turn comes soon. The waker brings it another one, from any thread.
+    ///
+    /// # Errors
+    /// [`NotServed`](CallError::NotServed).
+    pub fn run(&self, task: Box<dyn Task>) -> Result<Waker, CallError> {
+        let place = self.place()?;
+        let waker = place.waker();
+        place.give_to(Work::Task(task));
+        Ok(waker)
+    }
+
+    /// A slot, in the group of the request that this thread runs.
+    fn place(&self) -> Result<Place, CallError> {
         let engine = self.0.engine.load_full().ok_or(CallError::NotServed)?;
         let near = own_group().and_then(|number| engine.groups.get(number));
         let group = near.or(engine.groups.first()).and_then(Weak::upgrade).ok_or(CallError::NotServed)?;
-        let mut place = None;
-        let make = |token| {
-            place = Some(token);
-            let waker = Waker::from(Arc::new(Bell { group: Arc::downgrade(&group), token }));
-            let client = &engine.client;
-            let pushed =
-                Pushed::begin(client, key, request, body, options, receiver, waker, Instant::now())?;
-            let handle = pushed.handle();
-            let running: Arc<dyn Visitor<Connection>> = Arc::new(Running(Mutex::new(Some(Box::new(pushed)))));
-            Ok::<_, CallError>((running, handle))
-        };
-        let handle = group.receive_visitor(make)?.ok_or(CallError::NotServed)?;
-        if let Some(token) = place.filter(|_| engine.has_ended.load(Ordering::SeqCst)) {
-            // The end may have gone past its slot before.
-            group.cut_visitor(token);
-        }
-        Ok(handle)
+        let token = group.reserve().ok_or(CallError::NotServed)?;
+        Ok(Place { engine, group, token, is_taken: false })
     }
 
     /// The pool and the account of the calls, while a server drives them.
@@ -124,6 +133,37 @@ impl Engine {
     }
 }
 
+/// A slot for work, which is given back unless it was taken.
+struct Place {
+    engine: Arc<Engine>,
+    group: Arc<Group>,
+    token: Token,
+    is_taken: bool,
+}
+
+impl Place {
+    fn waker(&self) -> Waker {
+        Waker::from(Arc::new(Bell { group: Arc::downgrade(&self.group), token: self.token }))
+    }
+
+    fn give_to(mut self, work: Work) {
+        self.is_taken = true;
+        self.group.seat(self.token, Arc::new(Running(Mutex::new(Some(work)))));
+        if self.engine.has_ended.load(Ordering::SeqCst) {
+            // The end may have gone past the slot before.
+            self.group.cut_visitor(self.token);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            self.group.slots.give_back(self.token.slot);
+        }
+    }
+}
+
 impl fmt::Debug for EngineClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_served = self.0.engine.load().is_some();
@@ -149,25 +189,34 @@ impl Wake for Bell {
     }
 }
 
-/// A call in a slot; none behind its end. The claim of the slot keeps its lock free.
-struct Running(Mutex<Option<Box<Pushed>>>);
+/// Work of the engine that goes on by time, without a thread. It must not wait, and is called without a lock.
+pub trait Task: Send {
+    /// Goes on: at the time that the last turn has named, and when it is woken. A turn too many does no harm.
+    fn turn(&mut self, now: Instant) -> Next;
+}
+
+enum Work {
+    Call(Box<Pushed>),
+    Task(Box<dyn Task>),
+}
+
+/// Work in a slot; none behind its end. The claim of the slot keeps its lock free.
+struct Running(Mutex<Option<Work>>);
 
 impl<R: Resident> Visitor<R> for Running {
     fn turn(&self, group: &Arc<crate::group::Group<R>>, token: Token) -> Turn {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(pushed) = &mut *place else { return Turn::Close };
+        let Some(work) = &mut *place else { return Turn::Close };
         let now = Instant::now();
-        match pushed.go_on(now) {
+        let next = match work {
+            Work::Call(call) => watch(call.go_on(now), call, group, token),
+            Work::Task(task) => task.turn(now),
+        };
+        match next {
             Next::Wait(until) => {
                 let limit = until.map(|until| until.saturating_duration_since(now));
-                match wait(group, token, pushed, limit) {
-                    Ok(()) => Turn::Wait,
-                    Err(error) => {
-                        pushed.fail(CallError::Connect("the system".to_owned(), error));
-                        *place = None;
-                        Turn::Close
-                    }
-                }
+                set_limit(group, token, limit);
+                Turn::Wait
             }
             Next::Later => Turn::Later,
             Next::Ended => {
@@ -179,22 +228,20 @@ impl<R: Resident> Visitor<R> for Running {
 
     fn cut(&self) {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut pushed) = taken {
-            pushed.stop(Instant::now());
+        if let Some(Work::Call(mut call)) = taken {
+            call.stop(Instant::now());
         }
     }
 }
 
-/// Has an event of a socket or the time bring the next turn. A socket is armed for one event: behind the end of its call it lies in the pool
-/// with an old token, which the claim refuses.
-fn wait<R: Resident>(
-    group: &crate::group::Group<R>,
-    token: Token,
-    pushed: &Pushed,
-    limit: Option<Duration>,
-) -> io::Result<()> {
+/// Has an event of a socket bring the next turn. A socket is armed for one event: behind the end of its call it lies in the pool with an
+/// old token, which the claim refuses.
+fn watch<R: Resident>(next: Next, call: &mut Pushed, group: &crate::group::Group<R>, token: Token) -> Next {
+    if !matches!(next, Next::Wait(_)) {
+        return next;
+    }
     let poller = &group.scheduler.poller;
-    for (socket, wanted) in pushed.sockets() {
+    let armed = call.sockets().try_for_each(|(socket, wanted)| {
         let interest = match wanted {
             Wanted::Read => Interest::ReadOnce,
             Wanted::Write => Interest::WriteOnce,
@@ -202,11 +249,18 @@ fn wait<R: Resident>(
         };
         match poller.modify(socket, token.to_u64(), interest) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                poller.add(socket, token.to_u64(), interest)?;
+                poller.add(socket, token.to_u64(), interest)
             }
-            changed => changed?,
+            changed => changed,
         }
+    });
+    match armed {
+        Ok(()) => next,
+        Err(error) => call.fail(CallError::Connect("the system".to_owned(), error)),
     }
+}
+
+fn set_limit<R: Resident>(group: &crate::group::Group<R>, token: Token, limit: Option<Duration>) {
     match limit {
         Some(limit) => {
             let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
@@ -214,5 +268,4 @@ fn wait<R: Resident>(
         }
         None => group.timers.cancel(token.slot),
     }
-    Ok(())
 }

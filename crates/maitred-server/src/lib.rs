@@ -47,7 +47,7 @@ mod sharing;
 mod thread_hosts;
 mod worker_listeners;
 
-pub use engine_client::EngineClient;
+pub use engine_client::{EngineClient, Task};
 pub use group::slots::{NoPlace, Place};
 pub use inspect::Snapshot;
 pub use listener::{BoundListeners, ListenerSettings};

@@ -249,8 +249,7 @@ impl Connection {
         let direct = group.groups.listeners.get(listener as usize).is_some_and(|own| !own.has_writer());
         let has_receipts = group.site.measures.receipt.load(Ordering::Relaxed);
         let wire = Wire::new(transport, (peer, ends), listener, deadline, (has_receipts, direct, counted));
-        let watched =
-            wire.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite);
+        let watched = wire.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite);
         *place = Some(Occupant::Resident(Self { wire, protocol, shares: None }));
         if let Err(error) = watched {
             *place = None;

@@ -10,8 +10,8 @@ mod resident;
 mod resources;
 pub(crate) mod slots;
 pub(crate) mod thread_registry;
-pub(crate) mod turnstile;
 mod turns;
+pub(crate) mod turnstile;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -140,20 +140,18 @@ impl<R: Resident> Group<R> {
         }
     }
 
-    /// Has a visitor stay in a slot from now on. `make` makes it for its place; the first turn comes at once.
-    ///
-    /// # Errors
-    /// There is no slot, or that of `make`.
-    pub(crate) fn receive_visitor<V, E>(
-        &self,
-        make: impl FnOnce(Token) -> Result<(Arc<dyn Visitor<R>>, V), E>,
-    ) -> Result<Option<V>, E> {
-        let Some((index, slot)) = self.slots.take() else { return Ok(None) };
-        let token = Token { slot: index, generation: slot.generation() };
-        let (visitor, value) = make(token).inspect_err(|_| self.slots.give_back(index))?;
-        *slot.lock() = Some(Occupant::Visitor(visitor));
-        self.resume(token);
-        Ok(Some(value))
+    /// A slot for a visitor, which [`seat`](Self::seat) gives to it, or `slots.give_back` back.
+    pub(crate) fn reserve(&self) -> Option<Token> {
+        let (index, slot) = self.slots.take()?;
+        Some(Token { slot: index, generation: slot.generation() })
+    }
+
+    /// Has a visitor stay in its slot from now on. Its first turn comes at once.
+    pub(crate) fn seat(&self, token: Token, visitor: Arc<dyn Visitor<R>>) {
+        if let Some(slot) = self.slots.find(token.slot) {
+            *slot.lock() = Some(Occupant::Visitor(visitor));
+            self.resume(token);
+        }
     }
 
     /// Ends at once: requests that wait for a thread are refused, connections and calls are cut. Called when

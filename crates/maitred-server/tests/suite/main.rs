@@ -38,6 +38,7 @@ mod statistics;
 mod strategies;
 mod submissions;
 mod threads;
+mod through;
 mod trailers;
 mod two_languages;
 mod workers;
