@@ -46,12 +46,6 @@ impl Sampler {
         Ok(Self { by_parent: root.is_some(), below })
     }
 
-    /// A sampler that keeps this share of the traces (0 to 1), and those that a trusted parent keeps.
-    #[must_use]
-    pub fn share(ratio: f64) -> Self {
-        Self { by_parent: true, below: bound(ratio) }
-    }
-
     /// Whether a trace is kept. `parent` is the decision of a trusted parent, if there is one.
     #[must_use]
     pub fn keeps(&self, trace: TraceId, parent: Option<bool>) -> bool {
@@ -62,10 +56,6 @@ impl Sampler {
 fn ratio(text: &str) -> Result<u128, String> {
     let ratio = text.trim().parse::<f64>().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
     ratio
-        .map(bound)
+        .map(|ratio| (ratio * ALL as f64).round() as u128)
         .ok_or_else(|| format!("OTEL_TRACES_SAMPLER_ARG: {text:?} is no ratio; say a number from 0 to 1"))
-}
-
-fn bound(ratio: f64) -> u128 {
-    (ratio.clamp(0.0, 1.0) * ALL as f64).round() as u128
 }
