@@ -26,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-runtime", &["maitred-http"]),
     ("maitred-match", &["maitred-http"]),
     ("maitred-forward", &["maitred-http", "maitred-match"]),
+    ("maitred-trace", &["maitred-compress", "maitred-http", "maitred-stats"]),
     ("maitred-log", &["maitred-http", "maitred-stats", "maitred-io", "maitred-match"]),
     ("maitred-pool", &[]),
     ("maitred-turns", &["maitred-io"]),
@@ -47,6 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-exchange",
         &[
+            "maitred-trace",
             "maitred-client",
             "maitred-limits",
             "maitred-spool",
@@ -71,6 +73,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-server",
         &[
+            "maitred-client",
+            "maitred-trace",
             "maitred-exchange",
             "maitred-limits",
             "maitred-spool",
@@ -114,6 +118,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-config",
         &[
+            "maitred-trace",
             "maitred-http",
             "maitred-match",
             "maitred-log",
@@ -127,6 +132,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-process",
         &[
+            "maitred-trace",
             "maitred-client",
             "maitred-config",
             "maitred-http",

@@ -15,6 +15,7 @@ pub(crate) const PURE_CRATES: &[&str] = &[
     "maitred-history",
     "maitred-finding",
     "maitred-pool",
+    "maitred-trace",
 ];
 
 /// Modules of the standard library that reach outside the process, or observe something other than the arguments.

@@ -42,13 +42,14 @@ use crate::hosts::Hosts;
 use crate::proxies::Proxies;
 use crate::spill::Spilling;
 use crate::traced::Traced;
+use crate::tracing::Tracing;
 
 pub use calls::{Calls, RunningCall, part_of_number};
 pub use computing::Computing;
 pub use contexts::{Contexts, Share};
 pub use database::DatabaseUse;
 pub use figures::SPOOLED_TOTAL;
-pub use figures::{Counted, Figures, Names};
+pub use figures::{Counted, EngineRoute, Figures, Names};
 pub use handshakes::Handshakes;
 pub use http2::Http2Settings;
 pub use http2::{Http2Counters, Open};
@@ -135,6 +136,8 @@ pub struct Site {
     pub traced: Traced,
     /// The slowest requests of the last minutes, and the last failed ones.
     pub recent: Recent,
+    /// Traces by OpenTelemetry; none where they are off.
+    pub tracing: Option<Tracing>,
     /// All figures as text, for `metrics_path`; set at the start.
     pub metrics: OnceLock<MetricsText>,
 }

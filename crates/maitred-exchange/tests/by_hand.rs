@@ -85,6 +85,7 @@ fn site(limits: &Limits) -> Arc<Site> {
         figures,
         traced: Traced::default(),
         recent: Recent::default(),
+        tracing: None,
         metrics: OnceLock::new(),
     })
 }

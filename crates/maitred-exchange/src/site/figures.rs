@@ -55,6 +55,7 @@ pub struct Figures {
 
 /// A route that the engine answers.
 pub struct EngineRoute {
+    /// The pattern: `/static/*`.
     pub name: String,
     /// Number among all routes.
     number: u32,

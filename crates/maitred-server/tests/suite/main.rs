@@ -8,6 +8,7 @@ mod control;
 mod control_pools;
 mod edges;
 mod ends;
+mod engine_client;
 mod event_loop;
 mod figures;
 mod filters;

@@ -1,0 +1,296 @@
+//! The way of spans, figures and log records to a collector: a visitor of the first poll group, which empties the exporters.
+//!
+//! ```text
+//! exporter of each signal --next--> post --EngineClient--> collector
+//!        ^ push: requests             `--answered, failed--> exporter, the bell, the next turn
+//! ```
+//! Promises: a thread that polls makes and sends a batch between requests; no thread waits. One post of each signal is under way. Leaves out:
+//! batches, retries and their pauses (maitred-trace), spans (maitred-exchange).
+
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use maitred_client::call::Options;
+use maitred_client::exchange::Timeouts;
+use maitred_client::key::Key;
+use maitred_client::pushed::{CallHandle, Flow, Receiver, RequestBody};
+use maitred_client::{CallError, Observer, Report, Settings, Times};
+use maitred_exchange::Site;
+use maitred_exchange::tracing::Waiting;
+use maitred_h1::{OutgoingRequest, ResponseFacts};
+use maitred_http::{FieldSet, Method, ResponseHead};
+use maitred_io::clock;
+use maitred_trace::exporter::retry_after;
+use maitred_trace::{Post, Signal, Step};
+use maitred_turns::Turn;
+
+use crate::connection::{Connection, Group};
+use crate::engine_client::EngineClient;
+use crate::group::slots::Token;
+use crate::group::{Resident, Visitor};
+
+/// Bytes of a collector's answer that are read: messages are short.
+const MAX_ANSWER: usize = 64 * 1024;
+
+/// The receiver of one signal.
+#[derive(Clone, Debug)]
+pub struct OtlpTarget {
+    /// The signal.
+    pub signal: Signal,
+    /// The URL, without credentials, for people.
+    pub shown: String,
+    /// The collector.
+    pub key: Arc<Key>,
+    /// The value of `Host`.
+    pub authority: String,
+    /// The path.
+    pub target: String,
+    /// Fields of each post, such as those with credentials.
+    pub fields: FieldSet,
+    /// The time limit of a post.
+    pub timeout: Duration,
+}
+
+/// The collector of a server.
+#[derive(Clone, Debug, Default)]
+pub struct OtlpSettings {
+    /// Where the signals go, each at most once.
+    pub targets: Vec<OtlpTarget>,
+    /// The time between two readings of the figures.
+    pub interval: Duration,
+    /// Histograms have buckets by powers of a base instead of the usual ones.
+    pub exponential: bool,
+}
+
+/// Sends what waits in the exporters of a site.
+pub(crate) struct Sender {
+    site: Arc<Site>,
+    settings: OtlpSettings,
+    client: EngineClient,
+    place: OnceLock<(Weak<Group>, Token)>,
+    /// The next reading of the figures, in monotonic nanoseconds.
+    figures_due: Mutex<u64>,
+    /// All items have had their end.
+    finished: (Mutex<bool>, Condvar),
+}
+
+/// The calls to the collector are no calls of the application.
+struct Silent;
+
+impl Observer for Silent {
+    fn begun(&self, _: &Key) -> u64 {
+        0
+    }
+
+    fn ended(&self, _: u64, _: &Key, _: &Report) {}
+}
+
+impl Sender {
+    /// Sends to the collector from now on, by the first group.
+    pub(crate) fn begin(settings: OtlpSettings, groups: &[Arc<Group>]) -> Option<Arc<Self>> {
+        let group = groups.first()?;
+        let site = Arc::clone(&group.site);
+        let tracing = site.tracing.as_ref()?;
+        let client = EngineClient::new(Settings { observer: Some(Arc::new(Silent)), ..Settings::default() });
+        client.serve(groups);
+        let figures_due = Mutex::new(clock::monotonic() + nanos(settings.interval));
+        let sender = Arc::new(Self {
+            settings,
+            client,
+            place: OnceLock::new(),
+            figures_due,
+            finished: (Mutex::new(false), Condvar::new()),
+            site: Arc::clone(&site),
+        });
+        let visit = Arc::clone(&sender);
+        let home = Arc::downgrade(group);
+        let received = group.receive_visitor(|token| {
+            let _ = visit.place.set((home, token));
+            let visitor: Arc<dyn Visitor<Connection>> = Arc::new(Visit(Arc::downgrade(&visit)));
+            Ok::<_, std::convert::Infallible>((visitor, ()))
+        });
+        if !matches!(received, Ok(Some(()))) {
+            return None;
+        }
+        let own = Arc::downgrade(&sender);
+        tracing.ring_by(move || {
+            if let Some(sender) = own.upgrade() {
+                sender.wake();
+            }
+        });
+        Some(sender)
+    }
+
+    fn wake(&self) {
+        if let Some((group, token)) = self.place.get()
+            && let Some(group) = group.upgrade()
+        {
+            group.resume(*token);
+        }
+    }
+
+    fn waiting(&self, signal: Signal) -> Option<&Waiting> {
+        self.site.tracing.as_ref()?.waiting(signal)
+    }
+
+    /// Sends what is due, and returns the time of the next look.
+    fn look(self: &Arc<Self>, now: u64) -> u64 {
+        let mut due = self.read_figures(now);
+        let mut is_finished = true;
+        for target in &self.settings.targets {
+            let Some(waiting) = self.waiting(target.signal) else { continue };
+            loop {
+                let step = waiting.exporter.lock().next(now);
+                match step {
+                    Step::Post(post) => {
+                        is_finished = false;
+                        if let Err(error) = self.post(target, post) {
+                            waiting.exporter.lock().failed(&error.to_string(), now);
+                            continue;
+                        }
+                    }
+                    Step::WaitUntil(until) => {
+                        is_finished = false;
+                        due = due.min(until.unwrap_or(u64::MAX));
+                    }
+                    Step::Finished => {}
+                }
+                break;
+            }
+            self.tell(waiting);
+        }
+        if is_finished {
+            let (finished, bell) = &self.finished;
+            *finished.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            bell.notify_all();
+        }
+        due
+    }
+
+    /// Logs what an exporter has to say.
+    fn tell(&self, waiting: &Waiting) {
+        let next = || waiting.exporter.lock().news();
+        while let Some(news) = next() {
+            self.site.log.warn(format_args!("{news}"));
+        }
+    }
+
+    /// Reads the figures if it is time; returns the time of the next reading.
+    fn read_figures(&self, now: u64) -> u64 {
+        let Some(_waiting) = self.waiting(Signal::Metrics) else { return u64::MAX };
+        let mut due = self.figures_due.lock().unwrap_or_else(PoisonError::into_inner);
+        if now >= *due {
+            *due = now + nanos(self.settings.interval);
+        }
+        *due
+    }
+
+    fn post(self: &Arc<Self>, target: &OtlpTarget, post: Post) -> Result<(), CallError> {
+        let mut fields = target.fields.clone();
+        fields.push("Content-Type", post.content_type);
+        if let Some(coding) = post.content_encoding {
+            fields.push("Content-Encoding", coding);
+        }
+        fields.push_missing("User-Agent", concat!("maitred/", env!("CARGO_PKG_VERSION")));
+        let request = OutgoingRequest {
+            method: &Method::Post,
+            target: target.target.as_bytes(),
+            authority: target.authority.as_bytes(),
+            fields: &fields,
+            length: None,
+            upgrade: false,
+        };
+        let times = Times {
+            exchange: Timeouts { total: Some(target.timeout), ..Timeouts::default() },
+            ..Times::default()
+        };
+        // A span that arrives twice is one; a post that is lost is many.
+        let options = Options { times, repeatable: Some(true), ..Options::default() };
+        let answer = Answer { sender: Arc::clone(self), signal: target.signal, head: None, body: Vec::new() };
+        let body = RequestBody::Whole(post.body.to_vec());
+        self.client.start(&target.key, &request, body, &options, Box::new(answer)).map(drop)
+    }
+
+    /// Takes nothing more, and waits until all items have had their end, at most for `limit`.
+    pub(crate) fn finish(&self, limit: Duration) {
+        let deadline = clock::monotonic() + nanos(limit);
+        *self.figures_due.lock().unwrap_or_else(PoisonError::into_inner) = 0;
+        self.read_figures(clock::monotonic());
+        for target in &self.settings.targets {
+            if let Some(waiting) = self.waiting(target.signal) {
+                waiting.exporter.lock().finish(deadline);
+            }
+        }
+        self.wake();
+        let (finished, bell) = &self.finished;
+        let guard = finished.lock().unwrap_or_else(PoisonError::into_inner);
+        // The result says only whether the time was over.
+        let _ = bell.wait_timeout_while(guard, limit, |finished| !*finished);
+    }
+
+    /// Sends nothing any more.
+    pub(crate) fn close(&self, groups: &[Arc<Group>]) {
+        self.client.close(groups);
+    }
+}
+
+/// The place of a sender among the turns of its group.
+struct Visit(Weak<Sender>);
+
+impl<R: Resident> Visitor<R> for Visit {
+    fn turn(&self, group: &Arc<crate::group::Group<R>>, token: Token) -> Turn {
+        let Some(sender) = self.0.upgrade() else { return Turn::Close };
+        let due = sender.look(clock::monotonic());
+        if due == u64::MAX {
+            group.timers.cancel(token.slot);
+        } else {
+            group.set_deadline(token.slot, due);
+        }
+        Turn::Wait
+    }
+
+    fn cut(&self) {}
+}
+
+/// The answer of the collector.
+struct Answer {
+    sender: Arc<Sender>,
+    signal: Signal,
+    head: Option<ResponseHead>,
+    body: Vec<u8>,
+}
+
+impl Receiver for Answer {
+    fn head(&mut self, _: &CallHandle, head: ResponseHead, _: ResponseFacts) -> Flow {
+        self.head = Some(head);
+        Flow::Continue
+    }
+
+    fn data(&mut self, _: &CallHandle, bytes: &[u8]) -> Flow {
+        let room = MAX_ANSWER.saturating_sub(self.body.len());
+        self.body.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        Flow::Continue
+    }
+
+    fn end(self: Box<Self>, result: Result<(), CallError>, _: &Report) {
+        let Self { sender, signal, head, body } = *self;
+        let now = clock::monotonic();
+        if let Some(waiting) = sender.waiting(signal) {
+            let mut exporter = waiting.exporter.lock();
+            match (result, head) {
+                (Ok(()), Some(head)) => {
+                    let after = head.fields.first("retry-after");
+                    let after = after.and_then(|value| retry_after(value, clock::unix_seconds()));
+                    exporter.answered(head.status.code(), after, &body, now);
+                }
+                (Ok(()), None) => exporter.failed("there was no answer", now),
+                (Err(error), _) => exporter.failed(&error.to_string(), now),
+            }
+        }
+        sender.wake();
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
+}
