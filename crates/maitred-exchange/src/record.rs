@@ -7,6 +7,7 @@ use maitred_http::{Method, Peer, RequestHead, Status, TracePlace};
 use maitred_log::{Database, End, Outcome, Outgoing, RequestId};
 use maitred_runtime::{CallSpan, DatabaseCounts, OutgoingCounts, Request};
 use maitred_stats::Times;
+use maitred_trace::Signal;
 
 use crate::memory::recycle_request;
 use crate::site::{EngineRoute, Site, part_of_number};
@@ -175,7 +176,16 @@ impl Site {
         }
         self.log.access(&outcome);
         if let Some(tracing) = &self.tracing {
-            let route = || self.pattern_of(&outcome, engine_route);
+            let pattern = engine_route.or_else(|| self.mount_of(&outcome));
+            if tracing.waiting(Signal::Metrics).is_some() {
+                let told = record.route.filter(|_| !outcome.told_route.is_empty());
+                let secure = outcome.head.trace.is_some_and(|place| place.secure);
+                self.figures.record_http(&outcome, secure, told.or(pattern.map(|route| route.number)));
+            }
+            let route = match (outcome.told_route, pattern) {
+                ("", Some(pattern)) => &pattern.name,
+                (told, _) => told,
+            };
             tracing.note(&outcome, route, || {
                 let named = |call: CallSpan| {
                     let name = self.figures.calls.name(call.server);
@@ -205,14 +215,10 @@ impl Site {
         })
     }
 
-    /// The pattern that has led an exchange to its destination: the route that the application has told, else that of its mount; empty for
-    /// an application at the root.
-    fn pattern_of<'a>(&'a self, outcome: &Outcome<'a>, engine: Option<&'a EngineRoute>) -> &'a str {
-        if !outcome.told_route.is_empty() {
-            return outcome.told_route;
-        }
-        let mount = || self.figures.route_of_engine(outcome.head.path(), outcome.head.host, &self.hosts);
-        engine.or_else(|| outcome.pool.and_then(|_| mount())).map_or("", |route| &route.name)
+    /// The pattern of the mount that has led an exchange to its application; none at the root.
+    fn mount_of(&self, outcome: &Outcome<'_>) -> Option<&EngineRoute> {
+        let head = outcome.head;
+        outcome.pool.and_then(|_| self.figures.route_of_engine(head.path(), head.host, &self.hosts))
     }
 
     /// The name of the route in statistics, if the exchange has one.

@@ -7,6 +7,7 @@ mod database;
 mod figures;
 mod handshakes;
 mod http2;
+mod http_metrics;
 mod metrics;
 pub(crate) mod naming;
 mod outgoing;
@@ -53,7 +54,8 @@ pub use figures::{Counted, EngineRoute, Figures, Names};
 pub use handshakes::Handshakes;
 pub use http2::Http2Settings;
 pub use http2::{Http2Counters, Open};
-pub use metrics::{page_of_workers, write_exchanges};
+pub use http_metrics::HttpRequests;
+pub use metrics::{page_of_workers, write_exchanges, write_pools};
 pub use metrics::{write_build, write_cache, write_process};
 pub use naming::shape_of;
 pub use outgoing::OutgoingUse;
@@ -259,7 +261,7 @@ impl Site {
 
     /// Whether times of exchanges are measured.
     pub fn times(&self) -> bool {
-        self.measures.times.load(Ordering::Relaxed) || self.log.writes_access()
+        self.measures.times.load(Ordering::Relaxed) || self.log.writes_access() || self.tracing.is_some()
     }
 }
 

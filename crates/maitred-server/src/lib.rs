@@ -37,6 +37,7 @@ mod live_settings;
 mod merged;
 mod metrics;
 mod otlp;
+mod otlp_figures;
 pub mod pool_map;
 mod pools;
 mod roles;

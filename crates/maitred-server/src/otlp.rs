@@ -20,7 +20,9 @@ use maitred_exchange::tracing::Waiting;
 use maitred_h1::{OutgoingRequest, ResponseFacts};
 use maitred_http::{FieldSet, Method, ResponseHead};
 use maitred_io::clock;
+use maitred_log::wall_nanos;
 use maitred_trace::exporter::retry_after;
+use maitred_trace::metrics::Period;
 use maitred_trace::{Post, Signal, Step};
 use maitred_turns::Turn;
 
@@ -28,6 +30,7 @@ use crate::connection::{Connection, Group};
 use crate::engine_client::EngineClient;
 use crate::group::slots::Token;
 use crate::group::{Resident, Visitor};
+use crate::otlp_figures::{Active, Reading};
 
 /// Bytes of a collector's answer that are read: messages are short.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -68,10 +71,19 @@ pub(crate) struct Sender {
     settings: OtlpSettings,
     client: EngineClient,
     place: OnceLock<(Weak<Group>, Token)>,
-    /// The next reading of the figures, in monotonic nanoseconds.
-    figures_due: Mutex<u64>,
+    groups: Box<[Weak<Group>]>,
+    figures: Mutex<Figures>,
     /// All items have had their end.
     finished: (Mutex<bool>, Condvar),
+}
+
+/// The readings of the figures.
+struct Figures {
+    /// The next one, in monotonic nanoseconds.
+    due: u64,
+    /// The counts are from then on, in nanoseconds since 1970.
+    since: u64,
+    active: Active,
 }
 
 /// The calls to the collector are no calls of the application.
@@ -93,12 +105,18 @@ impl Sender {
         let tracing = site.tracing.as_ref()?;
         let client = EngineClient::new(Settings { observer: Some(Arc::new(Silent)), ..Settings::default() });
         client.serve(groups);
-        let figures_due = Mutex::new(clock::monotonic() + nanos(settings.interval));
+        let now = clock::monotonic();
+        let figures = Mutex::new(Figures {
+            due: now + nanos(settings.interval),
+            since: wall_nanos(now),
+            active: Active::new(),
+        });
         let sender = Arc::new(Self {
             settings,
             client,
             place: OnceLock::new(),
-            figures_due,
+            groups: groups.iter().map(Arc::downgrade).collect(),
+            figures,
             finished: (Mutex::new(false), Condvar::new()),
             site: Arc::clone(&site),
         });
@@ -177,12 +195,18 @@ impl Sender {
 
     /// Reads the figures if it is time; returns the time of the next reading.
     fn read_figures(&self, now: u64) -> u64 {
-        let Some(_waiting) = self.waiting(Signal::Metrics) else { return u64::MAX };
-        let mut due = self.figures_due.lock().unwrap_or_else(PoisonError::into_inner);
-        if now >= *due {
-            *due = now + nanos(self.settings.interval);
+        let Some(waiting) = self.waiting(Signal::Metrics) else { return u64::MAX };
+        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        if now >= figures.due {
+            figures.due = now + nanos(self.settings.interval);
+            let period = Period { start: figures.since, end: wall_nanos(now) };
+            waiting.exporter.lock().replace();
+            let push = &mut |item: &[u8]| _ = waiting.exporter.lock().push(item, now);
+            let (exponential, format) = (self.settings.exponential, waiting.format);
+            Reading { exponential, format, period, push }.read(&self.groups, &mut figures.active);
+            waiting.exporter.lock().flush();
         }
-        *due
+        figures.due
     }
 
     fn post(self: &Arc<Self>, target: &OtlpTarget, post: Post) -> Result<(), CallError> {
@@ -214,7 +238,7 @@ impl Sender {
     /// Takes nothing more, and waits until all items have had their end, at most for `limit`.
     pub(crate) fn finish(&self, limit: Duration) {
         let deadline = clock::monotonic() + nanos(limit);
-        *self.figures_due.lock().unwrap_or_else(PoisonError::into_inner) = 0;
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner).due = 0;
         self.read_figures(clock::monotonic());
         for target in &self.settings.targets {
             if let Some(waiting) = self.waiting(target.signal) {

@@ -58,7 +58,7 @@ pub struct EngineRoute {
     /// The pattern: `/static/*`.
     pub name: String,
     /// Number among all routes.
-    number: u32,
+    pub number: u32,
 }
 
 /// Times of a request that the engine has counted itself.

@@ -194,10 +194,10 @@ impl Tracing {
 
     /// Keeps the spans and the record of an exchange that has ended. `route` has the pattern that led the request to its destination,
     /// `calls` its calls with the names of their servers.
-    pub(crate) fn note<'a>(
+    pub(crate) fn note(
         &self,
-        outcome: &Outcome<'a>,
-        route: impl FnOnce() -> &'a str,
+        outcome: &Outcome<'_>,
+        route: &str,
         calls: impl FnOnce() -> Vec<(CallSpan, String)>,
     ) {
         // A head that could not be read has no place yet.
@@ -207,7 +207,7 @@ impl Tracing {
         if spans.is_none() && records.is_none() {
             return;
         }
-        let traced = Traced { place: &place, outcome, route: route(), limits: &self.rules.limits };
+        let traced = Traced { place: &place, outcome, route, limits: &self.rules.limits };
         if let Some(waiting) = spans {
             traced.spans(waiting.format, self.rules.phases, &calls(), |item| self.push(waiting, item));
         }
