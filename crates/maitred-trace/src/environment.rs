@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use maitred_http::target::percent_decode;
 
+use crate::encoding::{Format, Limits, Signal};
 use crate::sampler::Sampler;
-use crate::writer::{Format, Limits, Signal};
 
 /// The endpoint without any variable or option.
 pub const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
@@ -183,7 +183,7 @@ impl Variables<'_> {
         let batch = self.count(&format!("OTEL_{processor}_MAX_EXPORT_BATCH_SIZE"), 512)?.min(queue);
         Ok(Some(Endpoint {
             url: self.url(signal, base)?,
-            format: self.format(signal)?,
+            format: self.format(signal, base.is_some())?,
             headers: match self.otlp(signal, "HEADERS") {
                 Some((name, text)) => headers(&name, &text)?,
                 None => Vec::new(),
@@ -221,12 +221,15 @@ impl Variables<'_> {
         Ok(if name == own { url } else { format!("{}/v1/{}", url.trim_end_matches('/'), signal.name()) })
     }
 
-    fn format(&self, signal: Signal) -> Result<Format, String> {
+    fn format(&self, signal: Signal, is_ours: bool) -> Result<Format, String> {
         match self.otlp(signal, "PROTOCOL").as_ref().map(|(name, text)| (name, text.as_str())) {
             None | Some((_, "http/protobuf")) => Ok(Format::Protobuf),
             Some((_, "http/json")) => Ok(Format::Json),
+            // The variable is that of the application, which has another endpoint.
+            Some((_, "grpc")) if is_ours => Ok(Format::Protobuf),
             Some((name, "grpc")) => Err(format!(
-                "{name}: maitred does not speak grpc; say http/protobuf, with the port for it, which is mostly 4318 instead of 4317"
+                "{name}: maitred does not speak grpc; say http/protobuf with the port for that (mostly 4318 instead of 4317), or \
+                    give maitred a URL of its own by --otlp=URL if the application needs grpc"
             )),
             Some((name, other)) => {
                 Err(format!("{name}: {other:?} is unknown; say http/protobuf or http/json"))

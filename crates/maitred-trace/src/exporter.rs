@@ -14,10 +14,9 @@
 
 mod answer;
 mod news;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use maitred_http::coding::Coding;
 use maitred_http::date;
 
 use crate::context::Ids;
-use crate::writer::{Envelope, Format, Limits, Signal};
+use crate::encoding::{Envelope, Format, Limits, Signal};
 pub use news::News;
 use news::Told;
 
@@ -45,7 +44,7 @@ const LONGEST_PAUSE: u64 = 600_000_000_000;
 /// Bytes of a batch, before compression. Collectors take 4 MiB and more.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// What [`whole`] gets: a collector is near, so speed is worth more than size.
+/// The level for [`whole`]: a collector is near, so speed is worth more than size.
 const GZIP_LEVEL: u8 = 1;
 
 /// How an exporter works. Times are nanoseconds.
@@ -65,7 +64,7 @@ pub struct Settings {
     pub batch: usize,
     /// Items that wait or are under way.
     pub queue: usize,
-    /// Bytes of these. Memory is at most two batches of 512 KiB above it.
+    /// Bytes of these. Memory is at most the body of a post above it, and the spare room of a batch of 512 KiB.
     pub bytes: usize,
     /// A batch is dropped when it has failed for so long.
     pub give_up: u64,
@@ -92,6 +91,7 @@ impl Default for Settings {
 pub struct Exporter {
     signal: Signal,
     settings: Settings,
+    resource: Arc<Vec<(String, String)>>,
     queue: VecDeque<Batch>,
     state: State,
     /// No post begins before.
@@ -124,7 +124,7 @@ enum State {
 #[derive(Debug)]
 struct Outgoing {
     items: usize,
-    body: Arc<Vec<u8>>,
+    bytes: Arc<Vec<u8>>,
     /// The time of the first post.
     since: u64,
 }
@@ -132,7 +132,8 @@ struct Outgoing {
 /// The next thing to do.
 #[derive(Debug)]
 pub enum Step {
-    /// Post this, then call [`answered`](Exporter::answered) or [`failed`](Exporter::failed).
+    /// Start this post and come again at once, for the deadline of the end; when the post has ended, call
+    /// [`answered`](Exporter::answered) or [`failed`](Exporter::failed), and come again.
     Post(Post),
     /// Come again at this time, if one is given, and when [`push`](Exporter::push) says so.
     WaitUntil(Option<u64>),
@@ -143,12 +144,40 @@ pub enum Step {
 /// A request to the collector. Its URL, further fields and time limit are those of the [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
 pub struct Post {
-    /// `Content-Type`.
-    pub content_type: &'static str,
-    /// `Content-Encoding`.
-    pub content_encoding: Option<&'static str>,
-    /// The body; the same one again if the post is repeated.
-    pub body: Arc<Vec<u8>>,
+    signal: Signal,
+    format: Format,
+    gzip: bool,
+    resource: Arc<Vec<(String, String)>>,
+    items: Arc<Vec<u8>>,
+}
+
+impl Post {
+    /// The value of `Content-Type`.
+    #[must_use]
+    pub fn content_type(&self) -> &'static str {
+        self.format.media_type()
+    }
+
+    /// The value of `Content-Encoding`.
+    #[must_use]
+    pub fn content_encoding(&self) -> Option<&'static str> {
+        self.gzip.then_some("gzip")
+    }
+
+    /// Makes the body, which takes a millisecond if it is compressed: outside of the exporter's lock. It is the same one when the
+    /// post is repeated.
+    #[must_use]
+    pub fn body(&self) -> Vec<u8> {
+        let envelope = Envelope { signal: self.signal, resource: &self.resource, items: &self.items };
+        let body = envelope.encode(self.format);
+        if !self.gzip {
+            return body;
+        }
+        let mut small = Vec::new();
+        // It fails where there is no memory at all; the collector refuses an empty body then.
+        let _ = whole(Coding::Gzip, GZIP_LEVEL, &body, &mut small);
+        small
+    }
 }
 
 /// The fate of an item.
@@ -186,9 +215,10 @@ pub struct Counts {
 impl Exporter {
     /// An exporter. The seed is for the length of pauses.
     #[must_use]
-    pub fn new(signal: Signal, settings: Settings, seed: [u64; 2]) -> Self {
+    pub fn new(signal: Signal, mut settings: Settings, seed: [u64; 2]) -> Self {
         Self {
             signal,
+            resource: Arc::new(mem::take(&mut settings.resource)),
             settings,
             queue: VecDeque::new(),
             state: State::Idle,
@@ -201,7 +231,7 @@ impl Exporter {
         }
     }
 
-    /// The settings.
+    /// The settings, but for the resource.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -258,7 +288,7 @@ impl Exporter {
 
     /// Drops what waits and is not under way: newer values of the same metrics follow.
     pub fn replace(&mut self) {
-        for batch in std::mem::take(&mut self.queue) {
+        for batch in mem::take(&mut self.queue) {
             self.drop_items(batch.items, batch.bytes.len());
         }
     }
@@ -283,37 +313,27 @@ impl Exporter {
         if now < self.paused_until {
             return Step::WaitUntil(Some(self.paused_until));
         }
-        let outgoing = match std::mem::replace(&mut self.state, State::Idle) {
+        let outgoing = match mem::replace(&mut self.state, State::Idle) {
             State::Held(outgoing) => outgoing,
             State::Idle | State::Posting(_) => match self.queue.front().map(|batch| batch.due) {
                 None => return Step::WaitUntil(self.deadline),
                 Some(due) if due > now => return Step::WaitUntil(Some(due)),
-                Some(_) => self.take_batch(now),
+                Some(_) => {
+                    let Batch { items, bytes, .. } = self.queue.pop_front().unwrap_or_default();
+                    Outgoing { items, bytes: Arc::new(bytes), since: now }
+                }
             },
         };
         self.counts.posts += 1;
         let post = Post {
-            content_type: self.settings.format.media_type(),
-            content_encoding: self.settings.gzip.then_some("gzip"),
-            body: Arc::clone(&outgoing.body),
+            signal: self.signal,
+            format: self.settings.format,
+            gzip: self.settings.gzip,
+            resource: Arc::clone(&self.resource),
+            items: Arc::clone(&outgoing.bytes),
         };
         self.state = State::Posting(outgoing);
         Step::Post(post)
-    }
-
-    /// The body of the first batch.
-    fn take_batch(&mut self, now: u64) -> Outgoing {
-        let Batch { items, bytes, .. } = self.queue.pop_front().unwrap_or_default();
-        let envelope = Envelope { signal: self.signal, resource: &self.settings.resource, items: &bytes };
-        let mut body = envelope.encode(self.settings.format);
-        if self.settings.gzip {
-            let mut small = Vec::new();
-            // It fails where there is no memory at all; the collector refuses an empty body then.
-            let _ = whole(Coding::Gzip, GZIP_LEVEL, &body, &mut small);
-            body = small;
-        }
-        self.counts.bytes = self.counts.bytes + body.len() as u64 - bytes.len() as u64;
-        Outgoing { items, body: Arc::new(body), since: now }
     }
 
     /// The collector has answered the post. `retry_after` is that of the response, read by [`retry_after`]; `body` is at least
@@ -324,10 +344,10 @@ impl Exporter {
             self.again(&format!("it answers {status}{}", answer::reason(body)), pause, now);
             return;
         }
-        let State::Posting(outgoing) = std::mem::replace(&mut self.state, State::Idle) else { return };
+        let State::Posting(outgoing) = mem::replace(&mut self.state, State::Idle) else { return };
         self.failures = 0;
         let items = outgoing.items as u64;
-        self.forget(outgoing.items, outgoing.body.len());
+        self.forget(outgoing.items, outgoing.bytes.len());
         if !(200..300).contains(&status) {
             self.counts.refused += items;
             self.told.refused(self.signal, status, answer::reason(body), now);
@@ -349,7 +369,7 @@ impl Exporter {
     }
 
     fn again(&mut self, why: &str, least_pause: u64, now: u64) {
-        let State::Posting(outgoing) = std::mem::replace(&mut self.state, State::Idle) else { return };
+        let State::Posting(outgoing) = mem::replace(&mut self.state, State::Idle) else { return };
         self.counts.failed += 1;
         let usual = FIRST_PAUSE << self.failures.min(DOUBLINGS);
         let base = if self.deadline.is_some() { LAST_PAUSE } else { usual };
@@ -359,7 +379,7 @@ impl Exporter {
         self.paused_until = now.saturating_add(pause.max(least_pause));
         self.told.failing(self.signal, why, self.counts.dropped, now);
         if now.saturating_sub(outgoing.since) >= self.settings.give_up {
-            self.drop_items(outgoing.items, outgoing.body.len());
+            self.drop_items(outgoing.items, outgoing.bytes.len());
         } else {
             self.state = State::Held(outgoing);
         }
@@ -368,10 +388,8 @@ impl Exporter {
     /// Drops everything.
     fn give_up(&mut self) {
         self.replace();
-        if let State::Posting(outgoing) | State::Held(outgoing) =
-            std::mem::replace(&mut self.state, State::Idle)
-        {
-            self.drop_items(outgoing.items, outgoing.body.len());
+        if let State::Posting(outgoing) | State::Held(outgoing) = mem::replace(&mut self.state, State::Idle) {
+            self.drop_items(outgoing.items, outgoing.bytes.len());
         }
     }
 

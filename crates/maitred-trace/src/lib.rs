@@ -17,6 +17,7 @@
 //! Leaves out: connections to a collector, threads, and the moment at which a request has ended (maitred-server).
 
 pub mod context;
+mod encoding;
 pub mod environment;
 pub mod exporter;
 mod json;
@@ -28,8 +29,8 @@ pub mod span;
 mod writer;
 
 pub use context::{Context, Flags, Ids, SpanId, TraceId, TraceState};
+pub use encoding::{Attribute, Format, Limits, Signal, Value};
 pub use environment::{Endpoint, Environment};
 pub use exporter::{Counts, Exporter, News, Post, Pushed, Step};
 pub use sampler::Sampler;
 pub use span::Span;
-pub use writer::{Attribute, Format, Limits, Signal, Value};

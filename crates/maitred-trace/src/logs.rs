@@ -1,9 +1,8 @@
 //! Log records, such as the lines of an access log.
 
 use crate::context::Context;
-use crate::writer::{
-    Attribute, Field, Format, Limits, Message, Value, Writer, attributes, flags, ids, item, value,
-};
+use crate::encoding::{Attribute, Format, Limits, Value, attributes, flags, ids, item, value};
+use crate::writer::{Field, Message, Writer};
 
 /// A line of a log. Times are nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,8 @@
 
 use maitred_stats::{Distribution, exposition};
 
-use crate::writer::{Attribute, Field, Format, Limits, Message, Value, Writer, attributes, item};
+use crate::encoding::{Attribute, Format, Limits, Value, attributes, item};
+use crate::writer::{Field, Message, Writer};
 
 /// The upper bounds that the conventions give for the seconds of a request.
 pub const SECONDS: &[f64] =
@@ -199,8 +200,12 @@ impl Message for Timed<'_> {
     fn write<W: Writer>(&self, writer: &mut W) {
         let Self(metric, period) = *self;
         writer.text(Field(1, "name"), metric.name.as_bytes());
-        writer.text(Field(2, "description"), metric.description.as_bytes());
-        writer.text(Field(3, "unit"), metric.unit.as_bytes());
+        for (field, text) in [(Field(2, "description"), metric.description), (Field(3, "unit"), metric.unit)]
+        {
+            if !text.is_empty() {
+                writer.text(field, text.as_bytes());
+            }
+        }
         match metric.data {
             Data::Gauge(points) => writer.message(Field(5, "gauge"), |writer| {
                 writer.messages(POINTS, points.iter(), |writer, point| number(writer, point, period));
@@ -311,12 +316,12 @@ fn exponential(
     writer.double(Field(5, "sum"), of.sum() as f64 * scale);
     writer.signed(Field(6, "scale"), fineness);
     writer.fixed64(Field(7, "zeroCount"), zeros);
-    writer.double(Field(14, "zeroThreshold"), FIRST_STEP as f64 * scale);
     writer.message(Field(8, "positive"), |writer| {
         writer.signed(Field(1, "offset"), offset);
         writer.varints(Field(2, "bucketCounts"), &counts);
     });
     extremes(writer, [12, 13], of, scale);
+    writer.double(Field(14, "zeroThreshold"), FIRST_STEP as f64 * scale);
 }
 
 /// The middle of the step that begins here.

@@ -5,10 +5,9 @@
 //!
 //! Leaves out: when a span begins and ends.
 
-use std::net::IpAddr;
-
 use crate::context::{Flags, SpanId, TraceId};
-use crate::writer::{Attribute, Field, Format, Limits, Message, Value, Writer, attributes, flags, ids, item};
+use crate::encoding::{Attribute, Format, Limits, Value, attributes, flags, ids, item};
+use crate::writer::{Field, Message, Writer};
 
 /// A part of a trace, with a beginning and an end. Times are nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
@@ -276,8 +275,6 @@ pub struct ClientCall<'a> {
     pub failed: Option<&'a str>,
     /// `1.1`, `2`.
     pub version: &'a str,
-    /// The address of the server.
-    pub peer: Option<IpAddr>,
     /// How often the request was sent again.
     pub resent: u32,
 }

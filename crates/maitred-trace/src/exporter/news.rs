@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::writer::Signal;
+use crate::encoding::Signal;
 
 /// A trouble of the same kind is told again after so many nanoseconds.
 const QUIET: u64 = 600_000_000_000;
