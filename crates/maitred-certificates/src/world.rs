@@ -138,7 +138,7 @@ impl Outside {
                     let at = usize::try_from(call.body_at()).unwrap_or(usize::MAX);
                     call.give_body(body.get(at..).unwrap_or_default())?;
                 }
-                Step::Head => {}
+                Step::Head | Step::Interim => {}
                 Step::Data(length) => {
                     content.extend_from_slice(call.data());
                     call.consume(length);
