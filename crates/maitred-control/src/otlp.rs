@@ -5,9 +5,6 @@ use serde_json::{Value, json};
 use super::shown::moment;
 use super::{Given, QueryContext, Refusal};
 
-/// The query.
-pub const OTLP: &str = "otlp";
-
 pub(super) fn otlp(asking: &QueryContext<'_>, _given: &Given) -> Result<Value, Refusal> {
     let rows: Vec<Value> = (asking.server.otlp().into_iter())
         .map(|state| {

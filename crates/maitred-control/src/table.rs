@@ -98,7 +98,7 @@ const COMMANDS: &[Command] = &[
         upstreams::upstreams,
     ),
     query(
-        otlp::OTLP,
+        "otlp",
         &[],
         "Spans, figures and records for a collector of OpenTelemetry: sent, waiting, lost, and why.",
         otlp::otlp,
