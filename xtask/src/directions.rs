@@ -73,6 +73,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-server",
         &[
+            "maitred-client",
             "maitred-trace",
             "maitred-exchange",
             "maitred-limits",
@@ -99,7 +100,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-control",
         &[
-            "maitred-trace",
             "maitred-http",
             "maitred-h1",
             "maitred-history",
@@ -118,6 +118,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-config",
         &[
+            "maitred-trace",
             "maitred-http",
             "maitred-match",
             "maitred-log",

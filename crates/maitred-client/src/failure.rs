@@ -27,6 +27,10 @@ pub enum CallError {
     TooLong(usize),
     /// The call was made before this process was forked: its connection belongs to the parent.
     Forked,
+    /// The caller has cancelled the call.
+    Cancelled,
+    /// The server that drives the call has not begun, or has ended.
+    NotServed,
 }
 
 impl CallError {
@@ -53,7 +57,7 @@ impl CallError {
             Self::Exchange(Error::Proxy(_)) => "proxy",
             Self::Exchange(Error::Broken) => "read",
             Self::Exchange(_) | Self::TooLong(_) => "protocol",
-            Self::Forked => "closed",
+            Self::Forked | Self::Cancelled | Self::NotServed => "closed",
         }
     }
 
@@ -61,6 +65,9 @@ impl CallError {
     pub fn end(&self) -> End {
         if let Some(phase) = self.phase() {
             return End::TimedOut(phase);
+        }
+        if matches!(self, Self::Cancelled | Self::NotServed) {
+            return End::Dropped;
         }
         End::Failed(match self {
             Self::Resolve(_) => "no-address",
@@ -75,7 +82,9 @@ impl CallError {
             Self::Exchange(Error::Response(_) | Error::TooManyInterim | Error::Unasked) => "malformed",
             Self::TooLong(_) => "too-long",
             Self::Forked => "forked",
-            Self::Exchange(_) | Self::Held(_) | Self::Body(_) => "request",
+            Self::Exchange(_) | Self::Held(_) | Self::Body(_) | Self::Cancelled | Self::NotServed => {
+                "request"
+            }
         })
     }
 
@@ -115,6 +124,8 @@ impl fmt::Display for CallError {
             Self::Body(error) => write!(f, "the body of the request cannot be read: {error}"),
             Self::TooLong(most) => write!(f, "the body of the response is longer than {most} bytes"),
             Self::Forked => f.write_str("the call was begun before this process was forked; make it again"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
+            Self::NotServed => f.write_str("no server drives the call: it has not begun, or has ended"),
         }
     }
 }
@@ -124,7 +135,8 @@ impl std::error::Error for CallError {
         match self {
             Self::Exchange(error) => Some(error),
             Self::Resolve(error) | Self::Connect(_, error) | Self::Body(error) => Some(error),
-            Self::Held(_) | Self::NotAllowed(_) | Self::TooLong(_) | Self::Forked => None,
+            Self::Held(_) | Self::NotAllowed(_) | Self::TooLong(_) => None,
+            Self::Forked | Self::Cancelled | Self::NotServed => None,
         }
     }
 }

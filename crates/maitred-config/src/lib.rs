@@ -30,6 +30,7 @@ pub mod man;
 pub mod mounted;
 pub mod options;
 pub mod origins;
+pub mod otlp;
 pub mod output;
 mod passed_name;
 pub mod pools;

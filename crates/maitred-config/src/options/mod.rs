@@ -19,6 +19,7 @@ mod responses;
 mod serving;
 mod threads;
 pub mod tls;
+mod traces;
 mod websockets;
 mod workers;
 
@@ -29,7 +30,7 @@ pub(crate) use threads::MAX_THREADS;
 pub use workers::MAX_WORKERS;
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 19] = [
+const TABLES: [&[Definition]; 20] = [
     serving::OPTIONS,
     tls::OPTIONS,
     http2::OPTIONS,
@@ -46,6 +47,7 @@ const TABLES: [&[Definition]; 19] = [
     limits::OPTIONS,
     compression::OPTIONS,
     insight::OPTIONS,
+    traces::OPTIONS,
     logs::OPTIONS,
     control::OPTIONS,
     process::OPTIONS,

@@ -18,7 +18,7 @@ use maitred_client::key::Key;
 use maitred_client::{End, Observer, Phase, Report};
 use maitred_io::clock;
 use maitred_log::{CallLine, Log, RequestId};
-use maitred_runtime::{Outgoing, OutgoingCounts, Slowest, outgoing};
+use maitred_runtime::{Begun, CallSpan, Outgoing, OutgoingCounts, Slowest, outgoing};
 use maitred_stats::{Arena, CallEnd, EndedCall, Part, Recorder, Upstream, Upstreams};
 
 /// The number in the place of a pool, for distributions of calls.
@@ -56,7 +56,13 @@ struct Place {
 struct Call {
     server: u16,
     since: u64,
-    outgoing: Option<Arc<Outgoing>>,
+    outgoing: Option<Begun>,
+}
+
+impl Call {
+    fn request(&self) -> Option<&Outgoing> {
+        self.outgoing.as_ref().map(|begun| &*begun.outgoing)
+    }
 }
 
 /// A call that has not ended.
@@ -97,8 +103,7 @@ impl Calls {
         let of = |place: &Place| {
             let call = place.lock();
             let call = call.as_ref()?;
-            let request =
-                call.outgoing.as_ref().map(|outgoing| (outgoing.request(), outgoing.counts().nanos));
+            let request = call.request().map(|outgoing| (outgoing.request(), outgoing.counts().nanos));
             Some((call.since, call.server, request, part_of_number(place.part.load(Relaxed))))
         };
         let mut running: Vec<_> = self.places.iter().filter_map(of).collect();
@@ -124,7 +129,7 @@ impl Calls {
             let held = place.lock();
             let own = held
                 .as_ref()
-                .filter(|call| call.outgoing.as_ref().is_some_and(|own| own.request() == request));
+                .filter(|call| call.request().is_some_and(|own| own.request() == request));
             if let Some(call) = own {
                 let part = place.part.load(Relaxed);
                 let nanos = now.saturating_sub(call.since);
@@ -201,7 +206,7 @@ impl Observer for Calls {
     }
 
     fn describe(&self, number: u64) -> Option<String> {
-        let request = self.place(number)?.lock().as_ref()?.outgoing.as_ref()?.request();
+        let request = self.place(number)?.lock().as_ref()?.request()?.request();
         Some(format!("request {request}"))
     }
 
@@ -221,7 +226,7 @@ impl Observer for Calls {
         if let Some(time) = report.first_byte {
             record(FIRST_BYTE, time);
         }
-        let outgoing = call.as_ref().and_then(|call| call.outgoing.as_ref());
+        let outgoing = call.as_ref().and_then(Call::request);
         if let Some(log) = self.log.get() {
             let id =
                 outgoing.map(|outgoing| RequestId::named(outgoing.given(), outgoing.request()).to_string());
@@ -231,15 +236,35 @@ impl Observer for Calls {
             let part = longest(report, &ended) as u8;
             outgoing.add(Slowest { nanos: nanos(report.total), server, part }, report.end != End::Complete);
         }
+        if let Some(Call { since, outgoing: Some(Begun { outgoing, call: Some(facts) }), .. }) = call {
+            outgoing.add_span(CallSpan {
+                facts,
+                server,
+                begun: since,
+                nanos: nanos(report.total),
+                status: report.status,
+                failure: failure(report.end),
+                retried: report.retried,
+            });
+        }
+    }
+}
+
+/// The failure of a call as the client log names it; empty without one.
+fn failure(end: End) -> &'static str {
+    match end {
+        End::Complete => "",
+        End::Dropped => "dropped",
+        End::TimedOut(_) => "timeout",
+        End::Failed(name) => name,
     }
 }
 
 fn write_line(log: &Log, id: Option<&str>, server: &str, report: &Report) {
     let (end, phase) = match report.end {
         End::Complete => ("complete", None),
-        End::Dropped => ("dropped", None),
         End::TimedOut(phase) => ("timeout", Some(phase.name())),
-        End::Failed(name) => (name, None),
+        end => (failure(end), None),
     };
     let Report { slot, resolve, connect, tls, first_byte, .. } = *report;
     let times = [slot, resolve, connect, tls, first_byte];
@@ -328,13 +353,13 @@ mod tests {
     }
 
     thread_local! {
-        static REQUEST: std::cell::RefCell<Option<Arc<Outgoing>>> = const { std::cell::RefCell::new(None) };
+        static REQUEST: std::cell::RefCell<Option<Begun>> = const { std::cell::RefCell::new(None) };
     }
 
     fn with_request(number: u64) -> Arc<Outgoing> {
         outgoing::set_running(|| REQUEST.with_borrow(Clone::clone));
         let own = Arc::new(Outgoing::of(number));
-        REQUEST.set(Some(Arc::clone(&own)));
+        REQUEST.set(Some(Begun { outgoing: Arc::clone(&own), call: None }));
         own
     }
 
