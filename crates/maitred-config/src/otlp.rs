@@ -118,5 +118,17 @@ pub fn environment(
         let remedy = "correct the variable, or leave it out; --otlp=off needs none";
         BadValue::new(what, remedy).at(origins.describe("otlp"))
     })?;
+    for endpoint in [&found.traces, &found.metrics, &found.logs].into_iter().flatten() {
+        let client = endpoint.client.iter().flat_map(|(certificate, key)| {
+            [("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", certificate), ("OTEL_EXPORTER_OTLP_CLIENT_KEY", key)]
+        });
+        let authorities = endpoint.certificate.iter().map(|file| ("OTEL_EXPORTER_OTLP_CERTIFICATE", file));
+        for (name, file) in authorities.chain(client) {
+            std::fs::File::open(file).map_err(|error| {
+                let what = format!("{name}: the file {file} cannot be read: {error}");
+                BadValue::new(what, "correct the variable, or allow it").at(origins.describe("otlp"))
+            })?;
+        }
+    }
     Ok(Some(found).filter(|found| !found.disabled))
 }

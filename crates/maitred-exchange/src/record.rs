@@ -179,8 +179,7 @@ impl Site {
             let pattern = engine_route.or_else(|| self.mount_of(&outcome));
             if tracing.waiting(Signal::Metrics).is_some() {
                 let told = record.route.filter(|_| !outcome.told_route.is_empty());
-                let secure = outcome.head.trace.is_some_and(|place| place.secure);
-                self.figures.record_http(&outcome, secure, told.or(pattern.map(|route| route.number)));
+                self.figures.record_http(&outcome, told.or(pattern.map(|route| route.number)));
             }
             let route = match (outcome.told_route, pattern) {
                 ("", Some(pattern)) => &pattern.name,

@@ -8,7 +8,7 @@ use crate::method::Method;
 use crate::proxied::Proxied;
 use crate::status::Status;
 use crate::tls::TlsSession;
-use crate::trace::TracePlace;
+use crate::trace::{Arrival, TracePlace};
 
 /// The protocol version of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +67,8 @@ pub struct RequestHead {
     pub proxied: Option<Arc<Proxied>>,
     /// The place in a trace, where the server traces.
     pub trace: Option<TracePlace>,
+    /// The way by which it has come, where the server sends spans, figures or records.
+    pub arrival: Arrival,
 }
 
 impl Default for RequestHead {
@@ -85,6 +87,7 @@ impl Default for RequestHead {
             tls: None,
             proxied: None,
             trace: None,
+            arrival: Arrival::default(),
         }
     }
 }
@@ -104,6 +107,7 @@ impl RequestHead {
         self.tls = None;
         self.proxied = None;
         self.trace = None;
+        self.arrival = Arrival::default();
     }
 
     /// The request target as sent.

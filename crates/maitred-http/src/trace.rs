@@ -13,12 +13,17 @@ pub struct TracePlace {
     pub parent: [u8; 8],
     /// The flags of `traceparent`; the lowest bit says that the trace is recorded.
     pub flags: u8,
+    /// Trace and span that a caller without trust has named.
+    pub link: Option<([u8; 16], [u8; 8])>,
+}
+
+/// The way by which a request has come, for its span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
     /// The client has used TLS.
     pub secure: bool,
     /// The other end of the connection: the client, or a proxy.
     pub peer: Option<std::net::IpAddr>,
-    /// Trace and span that a caller without trust has named.
-    pub link: Option<([u8; 16], [u8; 8])>,
 }
 
 /// An id of a trace or a span in lower-case hexadecimal digits.

@@ -41,6 +41,12 @@ pub(crate) fn apply(
             queue: endpoint.queue,
             ..exporter::Settings::default()
         };
+        // The next reading has newer values.
+        let interval = u64::try_from(found.metric_interval.as_nanos()).unwrap_or(u64::MAX / 2);
+        let settings = match signal {
+            Signal::Metrics => exporter::Settings { give_up: interval, ..settings },
+            _ => settings,
+        };
         exporters.push((signal, endpoint.format, Exporter::new(signal, settings, trace_seed())));
         targets.push(target(signal, endpoint).map_err(wrong)?);
     }

@@ -73,7 +73,7 @@ pub use maitred_limits::{Applied, Limits, Rule};
 pub use maitred_log::{AccessLogSettings, Level, Log, Progress, RequestId, printable};
 pub use maitred_stats::pool::{END_REASONS, START_REASONS};
 pub use maitred_tls as tls;
-pub use otlp::{OtlpSettings, OtlpTarget};
+pub use otlp::{OtlpSettings, OtlpState, OtlpTarget};
 pub use pool_map::PoolMap;
 pub use roles::CONTROL;
 pub use server::{BESIDE_LOOP, Server, StartError};

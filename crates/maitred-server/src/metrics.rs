@@ -12,6 +12,7 @@ use maitred_stats::pool::{
     PoolFigures, START_REASONS, STARTS_TOTAL, WAITED_TOTAL,
 };
 use maitred_stats::{Counter, LockSnapshot, exposition};
+use maitred_trace::{Counts, Signal};
 
 use crate::connection::Group;
 use crate::group::thread_registry::Times;
@@ -101,6 +102,9 @@ impl Group {
         for metric in self.dropped_lines() {
             metrics.push(metric);
         }
+        out.take(&metrics);
+        self.write_otlp(out);
+        metrics.clear();
         let pools = self.pool_figures();
         let names: Vec<_> = pools.iter().map(|pool| [("pool", &*pool.name)]).collect();
         for (name, help, value) in OF_POOLS {
@@ -146,6 +150,36 @@ impl Group {
         }
         site::write_process(&process::Figures::read(), out);
         write_roles(&roles::list(&self.groups.thread_registry).roles, out);
+    }
+
+    /// Writes the items for a collector of OpenTelemetry.
+    fn write_otlp(&self, out: &mut dyn Sink) {
+        let Some(tracing) = &self.site.tracing else { return };
+        let counts: Vec<_> = [Signal::Traces, Signal::Metrics, Signal::Logs]
+            .into_iter()
+            .filter_map(|signal| Some((signal.name(), tracing.waiting(signal)?.exporter.lock().counts())))
+            .collect();
+        let results = counts.iter().flat_map(|(signal, counts)| {
+            let Counts { sent, dropped, refused, .. } = *counts;
+            [("sent", sent), ("dropped", dropped), ("refused", refused)]
+                .map(|(result, count)| ([("signal", *signal), ("result", result)], count))
+        });
+        let results: Vec<_> = results.collect();
+        let items = results.iter().map(|(labels, count)| Metric {
+            name: "maitred_otlp_items_total",
+            help: "Spans, metrics and log records for the OpenTelemetry collector, by their fate.",
+            labels,
+            value: Value::Counter(*count),
+        });
+        out.take(&items.collect::<Vec<_>>());
+        let labels: Vec<_> = counts.iter().map(|(signal, _)| [("signal", *signal)]).collect();
+        let queue = counts.iter().zip(&labels).map(|((_, counts), labels)| Metric {
+            name: "maitred_otlp_queue",
+            help: "Items that wait for the OpenTelemetry collector.",
+            labels,
+            value: Value::gauge(counts.waiting),
+        });
+        out.take(&queue.collect::<Vec<_>>());
     }
 
     /// Writes the queue in the kernel of each listener, where the kernel tells.

@@ -1,4 +1,4 @@
-//! The way of spans, figures and log records to a collector: a visitor of the first poll group, which empties the exporters.
+//! The way of spans, figures and log records to a collector: a task of the poll groups, which empties the exporters.
 //!
 //! ```text
 //! exporter of each signal --next--> post --EngineClient--> collector
@@ -8,12 +8,13 @@
 //! batches, retries and their pauses (maitred-trace), spans (maitred-exchange).
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::task::Waker;
+use std::time::{Duration, Instant};
 
 use maitred_client::call::Options;
 use maitred_client::exchange::Timeouts;
 use maitred_client::key::Key;
-use maitred_client::pushed::{CallHandle, Flow, Receiver, RequestBody};
+use maitred_client::pushed::{CallHandle, Flow, Next, Receiver, RequestBody};
 use maitred_client::{CallError, Observer, Report, Settings, Times};
 use maitred_exchange::Site;
 use maitred_exchange::tracing::Waiting;
@@ -23,13 +24,10 @@ use maitred_io::clock;
 use maitred_log::wall_nanos;
 use maitred_trace::exporter::retry_after;
 use maitred_trace::metrics::Period;
-use maitred_trace::{Post, Signal, Step};
-use maitred_turns::Turn;
+use maitred_trace::{Counts, Post, Signal, Step};
 
-use crate::connection::{Connection, Group};
-use crate::engine_client::EngineClient;
-use crate::group::slots::Token;
-use crate::group::{Resident, Visitor};
+use crate::connection::Group;
+use crate::engine_client::{EngineClient, Task};
 use crate::otlp_figures::{Active, Reading};
 
 /// Bytes of a collector's answer that are read: messages are short.
@@ -65,14 +63,30 @@ pub struct OtlpSettings {
     pub exponential: bool,
 }
 
+/// The state of the way to a collector.
+#[derive(Clone, Debug)]
+pub struct OtlpState {
+    /// The name of the signal.
+    pub signal: &'static str,
+    /// The URL.
+    pub to: String,
+    /// The items.
+    pub counts: Counts,
+    /// The reason why the last post was not taken, and the time since when none is, in monotonic nanoseconds.
+    pub trouble: Option<(String, u64)>,
+}
+
 /// Sends what waits in the exporters of a site.
 pub(crate) struct Sender {
     site: Arc<Site>,
     settings: OtlpSettings,
     client: EngineClient,
-    place: OnceLock<(Weak<Group>, Token)>,
+    /// Brings the task another turn.
+    waker: OnceLock<Waker>,
     groups: Box<[Weak<Group>]>,
     figures: Mutex<Figures>,
+    /// By signal.
+    troubles: [Mutex<Option<(String, u64)>>; 3],
     /// All items have had their end.
     finished: (Mutex<bool>, Condvar),
 }
@@ -114,22 +128,15 @@ impl Sender {
         let sender = Arc::new(Self {
             settings,
             client,
-            place: OnceLock::new(),
+            waker: OnceLock::new(),
             groups: groups.iter().map(Arc::downgrade).collect(),
             figures,
+            troubles: Default::default(),
             finished: (Mutex::new(false), Condvar::new()),
             site: Arc::clone(&site),
         });
-        let visit = Arc::clone(&sender);
-        let home = Arc::downgrade(group);
-        let received = group.receive_visitor(|token| {
-            let _ = visit.place.set((home, token));
-            let visitor: Arc<dyn Visitor<Connection>> = Arc::new(Visit(Arc::downgrade(&visit)));
-            Ok::<_, std::convert::Infallible>((visitor, ()))
-        });
-        if !matches!(received, Ok(Some(()))) {
-            return None;
-        }
+        let waker = sender.client.run(Box::new(Looks(Arc::downgrade(&sender)))).ok()?;
+        sender.waker.get_or_init(|| waker);
         let own = Arc::downgrade(&sender);
         tracing.ring_by(move || {
             if let Some(sender) = own.upgrade() {
@@ -140,10 +147,8 @@ impl Sender {
     }
 
     fn wake(&self) {
-        if let Some((group, token)) = self.place.get()
-            && let Some(group) = group.upgrade()
-        {
-            group.resume(*token);
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
         }
     }
 
@@ -160,20 +165,14 @@ impl Sender {
             loop {
                 let step = waiting.exporter.lock().next(now);
                 match step {
-                    Step::Post(post) => {
-                        is_finished = false;
-                        if let Err(error) = self.post(target, post) {
-                            waiting.exporter.lock().failed(&error.to_string(), now);
-                            continue;
-                        }
-                    }
+                    Step::Post(post) => self.post(target, &post),
                     Step::WaitUntil(until) => {
                         is_finished = false;
                         due = due.min(until.unwrap_or(u64::MAX));
+                        break;
                     }
-                    Step::Finished => {}
+                    Step::Finished => break,
                 }
-                break;
             }
             self.tell(waiting);
         }
@@ -209,10 +208,10 @@ impl Sender {
         figures.due
     }
 
-    fn post(self: &Arc<Self>, target: &OtlpTarget, post: Post) -> Result<(), CallError> {
+    fn post(self: &Arc<Self>, target: &OtlpTarget, post: &Post) {
         let mut fields = target.fields.clone();
-        fields.push("Content-Type", post.content_type);
-        if let Some(coding) = post.content_encoding {
+        fields.push("Content-Type", post.content_type());
+        if let Some(coding) = post.content_encoding() {
             fields.push("Content-Encoding", coding);
         }
         fields.push_missing("User-Agent", concat!("maitred/", env!("CARGO_PKG_VERSION")));
@@ -231,8 +230,10 @@ impl Sender {
         // A span that arrives twice is one; a post that is lost is many.
         let options = Options { times, repeatable: Some(true), ..Options::default() };
         let answer = Answer { sender: Arc::clone(self), signal: target.signal, head: None, body: Vec::new() };
-        let body = RequestBody::Whole(post.body.to_vec());
-        self.client.start(&target.key, &request, body, &options, Box::new(answer)).map(drop)
+        let body = RequestBody::Whole(Arc::new(post.body()));
+        if let Err(not) = self.client.start(&target.key, &request, body, &options, Box::new(answer)) {
+            not.tell();
+        }
     }
 
     /// Takes nothing more, and waits until all items have had their end, at most for `limit`.
@@ -252,28 +253,41 @@ impl Sender {
         let _ = bell.wait_timeout_while(guard, limit, |finished| !*finished);
     }
 
+    /// The state of each signal.
+    pub(crate) fn states(&self) -> Vec<OtlpState> {
+        let of = |target: &OtlpTarget| {
+            let counts = self.waiting(target.signal)?.exporter.lock().counts();
+            let trouble = self.troubles[target.signal as usize].lock().unwrap_or_else(PoisonError::into_inner);
+            let (signal, to) = (target.signal.name(), target.shown.clone());
+            Some(OtlpState { signal, to, counts, trouble: trouble.clone() })
+        };
+        self.settings.targets.iter().filter_map(of).collect()
+    }
+
+    /// Keeps the trouble of the last post; the time is that of the first without success.
+    fn note(&self, signal: Signal, trouble: Option<String>, now: u64) {
+        let mut kept = self.troubles[signal as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        let since = kept.as_ref().map_or(now, |(_, since)| *since);
+        *kept = trouble.map(|why| (why, since));
+    }
+
     /// Sends nothing any more.
     pub(crate) fn close(&self, groups: &[Arc<Group>]) {
         self.client.close(groups);
     }
 }
 
-/// The place of a sender among the turns of its group.
-struct Visit(Weak<Sender>);
+/// The turns of a sender, as long as that is there.
+struct Looks(Weak<Sender>);
 
-impl<R: Resident> Visitor<R> for Visit {
-    fn turn(&self, group: &Arc<crate::group::Group<R>>, token: Token) -> Turn {
-        let Some(sender) = self.0.upgrade() else { return Turn::Close };
-        let due = sender.look(clock::monotonic());
-        if due == u64::MAX {
-            group.timers.cancel(token.slot);
-        } else {
-            group.set_deadline(token.slot, due);
-        }
-        Turn::Wait
+impl Task for Looks {
+    fn turn(&mut self, now: Instant) -> Next {
+        let Some(sender) = self.0.upgrade() else { return Next::Ended };
+        let began = clock::monotonic();
+        let due = sender.look(began);
+        let wait = (due != u64::MAX).then(|| Duration::from_nanos(due.saturating_sub(began)));
+        Next::Wait(wait.and_then(|wait| now.checked_add(wait)))
     }
-
-    fn cut(&self) {}
 }
 
 /// The answer of the collector.
@@ -299,18 +313,24 @@ impl Receiver for Answer {
     fn end(self: Box<Self>, result: Result<(), CallError>, _: &Report) {
         let Self { sender, signal, head, body } = *self;
         let now = clock::monotonic();
+        let trouble = match (&result, &head) {
+            (Ok(()), Some(head)) if head.status.code() < 300 => None,
+            (Ok(()), Some(head)) => Some(format!("it answers {}", head.status.code())),
+            (Ok(()), None) => Some("it does not answer".to_owned()),
+            (Err(error), _) => Some(error.to_string()),
+        };
         if let Some(waiting) = sender.waiting(signal) {
             let mut exporter = waiting.exporter.lock();
-            match (result, head) {
-                (Ok(()), Some(head)) => {
+            match (&trouble, head) {
+                (_, Some(head)) if result.is_ok() => {
                     let after = head.fields.first("retry-after");
                     let after = after.and_then(|value| retry_after(value, clock::unix_seconds()));
                     exporter.answered(head.status.code(), after, &body, now);
                 }
-                (Ok(()), None) => exporter.failed("there was no answer", now),
-                (Err(error), _) => exporter.failed(&error.to_string(), now),
+                (why, _) => exporter.failed(why.as_deref().unwrap_or_default(), now),
             }
         }
+        sender.note(signal, trouble, now);
         sender.wake();
     }
 }

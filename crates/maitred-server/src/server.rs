@@ -27,7 +27,7 @@ use crate::group::thread_registry::{Role, own_name};
 use crate::inspect::{Connections, Routing, ServerFigures, Threads};
 use crate::listener::{BoundListeners, ListenerState, Listening};
 use crate::live_settings::LiveSettings;
-use crate::otlp::Sender;
+use crate::otlp::{OtlpState, Sender};
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::pools::{Pools, parts, polling};
 use crate::settings::{PoolSettings, Settings, Strategy};
@@ -411,6 +411,11 @@ impl Server {
     pub fn end_events(&self) {
         self.shared().end_events();
         self.groups.iter().for_each(|group| group.tell_idle());
+    }
+
+    /// The way to the collector of OpenTelemetry, by signal; empty without one.
+    pub fn otlp(&self) -> Vec<OtlpState> {
+        self.otlp.as_ref().map(|otlp| otlp.states()).unwrap_or_default()
     }
 
     /// Has what waits for the collector sent, and takes nothing more for it; waits for that at most for `limit`.

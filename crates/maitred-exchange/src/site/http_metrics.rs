@@ -74,12 +74,12 @@ fn unpack(number: u16, route: String) -> HttpRequests {
 
 impl Figures {
     /// Counts an exchange for these metrics. `route` is the number of the route that the application has told, or of a pattern of ours.
-    pub(crate) fn record_http(&self, outcome: &Outcome<'_>, secure: bool, route: Option<u32>) {
+    pub(crate) fn record_http(&self, outcome: &Outcome<'_>, route: Option<u32>) {
         if !self.is_on() {
             return;
         }
         let head = outcome.head;
-        let number = pack(outcome.status.code(), &head.method, head.version, secure);
+        let number = pack(outcome.status.code(), &head.method, head.version, head.arrival.secure);
         let route = route.unwrap_or(OTHER);
         self.recorder.record_timing(number, route, DURATION, outcome.times.total());
         self.recorder.record_timing(number, route, SENT, outcome.body_bytes);

@@ -77,6 +77,8 @@ pub(super) fn write(upstreams: &[Upstream], out: &mut dyn Sink) {
 
 #[cfg(test)]
 mod tests {
+    use maitred_stats::exposition::Page;
+
     use super::*;
 
     #[test]
@@ -95,8 +97,12 @@ mod tests {
             parts: [(0, 0), (0, 0), (1_500_000_000, 5), (0, 0), (0, 0), (0, 0)],
             ..Upstream::default()
         };
-        let mut out = String::new();
-        write(&[one], Format::Prometheus, &mut out);
+        let text = |upstreams: &[Upstream]| {
+            let mut page = Page::default();
+            write(upstreams, &mut page);
+            page.text
+        };
+        let out = text(&[one]);
         for line in [
             r#"maitred_upstream_calls_total{server="http://api.example:80",kind="status",end="201"} 23"#,
             r#"maitred_upstream_calls_total{server="http://api.example:80",kind="time-out",end="connect"} 2"#,
@@ -107,8 +113,6 @@ mod tests {
         ] {
             assert!(out.lines().any(|own| own.starts_with(line)), "{line}\n{out}");
         }
-        let mut none = String::new();
-        write(&[], Format::Prometheus, &mut none);
-        assert_eq!(none, "");
+        assert_eq!(text(&[]), "");
     }
 }

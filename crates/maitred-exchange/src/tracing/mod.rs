@@ -14,6 +14,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use maitred_http::trace::Arrival;
 use maitred_http::{Peer, RequestHead, TracePlace};
 use maitred_io::clock;
 use maitred_io::sync::NamedLock;
@@ -134,8 +135,12 @@ impl Tracing {
     }
 
     /// Finds the place of a request whose head is complete, and makes our span the parent in the head: for the application and for
-    /// other servers there is one field, ours.
+    /// other servers there is one field, ours. Where no spans are sent, the field stays as it has come.
     pub fn place(&self, proxies: &Proxies, peer: Peer, secure: bool, head: &mut RequestHead) {
+        head.arrival = Arrival { secure, peer: peer.ip() };
+        if self.waiting(Signal::Traces).is_none() {
+            return;
+        }
         let given = Context::received(head.fields.all(PARENT), head.fields.all(STATE));
         let place = match given {
             Some((context, state)) if self.trusts(proxies, peer) => {
@@ -152,7 +157,7 @@ impl Tracing {
             }
         };
         head.fields.set(PARENT, place.parent_field(place.span));
-        head.trace = Some(TracePlace { secure, peer: peer.ip(), ..place });
+        head.trace = Some(place);
     }
 
     fn trusts(&self, proxies: &Proxies, peer: Peer) -> bool {
@@ -200,8 +205,7 @@ impl Tracing {
         route: &str,
         calls: impl FnOnce() -> Vec<(CallSpan, String)>,
     ) {
-        // A head that could not be read has no place yet.
-        let place = outcome.head.trace.unwrap_or_else(|| self.root());
+        let place = outcome.head.trace.unwrap_or_else(|| self.late_place(outcome.head));
         let spans = self.waiting(Signal::Traces).filter(|_| self.keeps(&place, outcome));
         let records = self.waiting(Signal::Logs);
         if spans.is_none() && records.is_none() {
@@ -213,6 +217,22 @@ impl Tracing {
         }
         if let Some(waiting) = records {
             traced.record(waiting.format, |item| self.push(waiting, item));
+        }
+    }
+
+    /// The place of a request that has none: without spans that of its caller, else that of a head that could not be read.
+    fn late_place(&self, head: &RequestHead) -> TracePlace {
+        let given = self.waiting(Signal::Traces).is_none().then(|| {
+            Context::received(head.fields.all(PARENT), head.fields.all(STATE))
+        });
+        match given.flatten() {
+            Some((Context { trace, span, flags }, _)) => TracePlace {
+                trace: *trace.bytes(),
+                span: *span.bytes(),
+                flags: flags.bits(),
+                ..TracePlace::default()
+            },
+            None => self.root(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use maitred_http::trace::Arrival;
 use maitred_http::{TracePlace, Version};
 use maitred_log::{End, Outcome, wall_nanos};
 use maitred_runtime::CallSpan;
@@ -156,12 +157,13 @@ impl Traced<'_> {
 
     /// Calls `use_it` with the name, the facts and the attributes of the request.
     fn with_request(&self, use_it: impl FnOnce(&str, &ServerRequest<'_>, &[Attribute<'_>])) {
-        let Self { outcome, place, .. } = self;
+        let Self { outcome, .. } = self;
         let head = outcome.head;
         let (server, port) = split_authority(head.authority());
-        let usual = if place.secure { 443 } else { 80 };
+        let Arrival { secure, peer: connected } = head.arrival;
+        let usual = if secure { 443 } else { 80 };
         TEXTS.with_borrow_mut(|texts| {
-            texts.write(outcome.peer.ip(), place.peer);
+            texts.write(outcome.peer.ip(), connected);
             let Texts { name, client, peer } = texts;
             let query = visible(head.query().unwrap_or_default());
             let request = ServerRequest {
@@ -169,7 +171,7 @@ impl Traced<'_> {
                 route: self.route,
                 path: head.path(),
                 query: &query,
-                scheme: if place.secure { "https" } else { "http" },
+                scheme: if secure { "https" } else { "http" },
                 status: outcome.status.code(),
                 aborted: (outcome.end != End::Complete).then(|| outcome.end.name()),
                 server,
