@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from certificates import Authority, authority, needs_openssl
-from conftest import MAITRED, PATIENCE, Reply, Serve, Server
+from conftest import MAITRED, PATIENCE, Serve, Server, environment_for
 
 __all__ = ["authority"]
 
@@ -72,9 +72,10 @@ def site(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path, authority
         "client-burst = 1",
         f'[host."{SHOP}"]',
         'names = ["192.0.2.7"]',
-        'mount = "/=app.py"',
+        'application = "app.py"',
+        'mount = "/.well-known=app.py"',
         f'[host."{STAFF}"]',
-        'static = "/=wall"',
+        'static = "/.well-known=wall"',
         "[[filter]]",
         'basic-auth = "users.txt"',
         'set-response = ["X-Filtered: yes"]',
@@ -112,7 +113,7 @@ def test_a_request_for_a_challenge_is_answered_before_anything_else(site: Site) 
                 assert "x-filtered" not in head and "www-authenticate" not in head
                 assert "cache-control: no-store" in head
         status, text, head = curl(port, PATH, "--head")
-        assert (status, text) == ("200", "") and f"content-length: {len(ANSWER)}" in head
+        assert (status, text.strip()) == ("200", "") and f"content-length: {len(ANSWER)}" in head
     assert curl(redirecting, f"{PATH}?a=b")[1] == ANSWER
     for path in (f"{PATH}x", f"{PATH}/", f"{PATH}.", "/.well-known/acme-challenge/", f"/x{PATH}"):
         status, _, head = curl(redirecting, path)
@@ -149,7 +150,7 @@ def challenged(port: int, name: str | None, protocols: list[str]) -> tuple[bytes
             secured.sendall(f"GET {PATH} HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
             while part := secured.recv(65536):
                 received += part
-        except (ssl.SSLEOFError, ConnectionError):
+        except (ssl.SSLError, ConnectionError):
             pass
         return der, agreed, received
 
@@ -182,11 +183,46 @@ def test_a_name_without_a_certificate_has_a_self_signed_one_and_it_is_not_kept(s
         with socket.create_connection(("127.0.0.1", site.ports[0]), PATIENCE) as peer:
             with pytest.raises(ssl.SSLError, match="(?i)handshake.failure|certificate.required|alert"):
                 context.wrap_socket(peer, server_hostname=name)
-    command = [MAITRED, "ctl", "--socket", site.folder.parent / "ctl.sock", "--json", "tls"]
+    command = [str(MAITRED), "ctl", "--socket", str(site.folder.parent / "ctl.sock"), "--json", "tls"]
     answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     rows = {row["names"]: row for row in answer["certificates"]}
     assert set(rows) == {SHOP, STAFF, "192.0.2.7"}
     for row in rows.values():
-        assert row["state"] == "none" and "self-signed" in row["file"]
+        assert row["order"] == "none" and "self-signed" in row["file"]
     assert not list(site.folder.rglob("current.pem"))
 
+
+def checked(folder: Path, *arguments: str) -> tuple[int, list[str], str]:
+    """Code, lines about ACME, and errors of ``maitred check``."""
+    command = [str(MAITRED), "check", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    return done.returncode, [line for line in done.stdout.splitlines() if line.startswith("# acme: ")], done.stderr
+
+
+def test_check_looks_at_what_an_order_would_meet(tmp_path: Path, authority: Authority) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    code, _, errors = checked(tmp_path, "app.py", "--acme")
+    assert code == 2 and "--acme: the configuration orders no certificates; write acme = " in errors
+    folder = tmp_path / "acme"
+    folder.mkdir(0o700)
+    lines = [
+        'application = "app.py"',
+        'acme = "on"',
+        f"acme-folder = {json.dumps(str(folder))}",
+        'acme-directory = "https://127.0.0.1:9/directory"',
+        f'acme-ca = "{authority.file}"',
+        'acme-host = ["127.0.0.1", "no-such-name.invalid"]',
+    ]
+    (tmp_path / "maitred.toml").write_text("\n".join(lines))
+    code, told, errors = checked(tmp_path)
+    assert (code, told) == (0, []), "without --acme nothing is asked"
+    code, told, errors = checked(tmp_path, "--acme")
+    assert code == 1, (told, errors)
+    assert told[0].startswith("# acme: fault: the directory https://127.0.0.1:9/directory cannot be used: ")
+    assert told[1:3] == [f"# acme: the folder {folder} can be used", "# acme: there is no account at the directory yet: the first order makes it"]
+    # What is at port 80 of this machine is not known here, but it does not have the token.
+    assert told[3].startswith("# acme: fault: 127.0.0.1: port 80 of 127.0.0.1 (this machine): ")
+    assert told[4].startswith("# acme: fault: no-such-name.invalid: no address is found: ") and "make an entry of the DNS" in told[4]
+    assert not list((folder / "challenges/http").iterdir()), "the token is taken away"
+    code, others, _ = checked(tmp_path, "--acme", "you@example.org", "--acme-host", "127.0.0.1")
+    assert code == 1 and any("port 80 of 127.0.0.1" in line for line in others)

@@ -83,7 +83,9 @@ impl Fault {
             _ if status >= 500 => Kind::Unreachable,
             _ => Kind::Order,
         };
-        let details = [problem.detail.as_deref(), first.and_then(|part| part.detail.as_deref())];
+        let part = first.and_then(|part| part.detail.as_deref());
+        // A page, of an action that the CA wants (RFC 8555 §7.3.3).
+        let details = [problem.detail.as_deref(), part, problem.instance.as_deref()];
         let details: Vec<&str> = details.into_iter().flatten().filter(|text| !text.is_empty()).collect();
         let said = if details.is_empty() { format!("status {status}") } else { details.join("; ") };
         let identifier = first.and_then(|part| part.identifier.as_ref()).or(problem.identifier.as_ref());
@@ -120,7 +122,7 @@ impl Fault {
             }
             "externalAccountRequired" => "acme-eab names the account that the CA has given you",
             "invalidContact" | "unsupportedContact" => "acme takes an e-mail address that exists",
-            "userActionRequired" => "the CA wants an action of the account's holder; it names the page",
+            "userActionRequired" => "open the page that the CA names, as the holder of the account",
             "rejectedIdentifier" | "unsupportedIdentifier" => {
                 "this CA gives no certificate to the name: leave it out with acme = off, or choose another CA with acme-directory"
             }
@@ -159,7 +161,8 @@ impl std::error::Error for Fault {}
 pub(crate) struct Problem {
     #[serde(rename = "type")]
     kind: String,
-    pub(crate) detail: Option<String>,
+    detail: Option<String>,
+    instance: Option<String>,
     pub(crate) identifier: Option<Named>,
     pub(crate) subproblems: Vec<Problem>,
 }

@@ -7,6 +7,7 @@
 //! certificates/NAME/current.pem  the chain, then its key      certificates/NAME/state.json  see `state`
 //! challenges/http/TOKEN        a key authorisation            challenges/tls-alpn/NAME     a key authorisation
 //! wanted/NAME                  a name that a client has asked for and that has no certificate yet
+//! hurry                        an operator wants the next attempts at once
 //! ```
 //! Promises: folders have mode 0700, files 0600. A file is written aside, synced and renamed: a reader sees the old one or the new one, also
 //! after a loss of power. Leaves out: whether a certificate is right, and when it is ordered.
@@ -28,6 +29,7 @@ const HTTP: &str = "challenges/http";
 const TLS_ALPN: &str = "challenges/tls-alpn";
 const WANTED: &str = "wanted";
 const CHANGED: &str = "changed";
+const HURRY: &str = "hurry";
 
 /// Most bytes of a file that is read here. A chain has some thousand, a key authorisation 87.
 const MAX_FILE: u64 = 256 * 1024;
@@ -233,6 +235,16 @@ impl Folder {
     pub fn mark(&self) -> Option<Mark> {
         let found = fs::metadata(self.0.join(CHANGED)).ok()?;
         Some(Mark(found.ino(), found.mtime(), found.mtime_nsec()))
+    }
+
+    /// Has the orderer, in whichever process, try at once what has failed. Nothing happens if the disk refuses.
+    pub fn hurry(&self) {
+        let _ = write(&self.0.join(HURRY), b"");
+    }
+
+    /// Takes the wish to hurry.
+    pub(crate) fn take_hurry(&self) -> bool {
+        fs::remove_file(self.0.join(HURRY)).is_ok()
     }
 
     /// Notes a name that a client has asked for. Nothing happens if there are many, or if the disk refuses: the next client asks again.

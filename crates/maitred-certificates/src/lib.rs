@@ -22,6 +22,7 @@ mod world;
 pub use folder::{Folder, Lock, Mark};
 pub use maitred_acme::{ChallengeKind, ExternalAccount, Identifier};
 pub use name::is_public;
+pub use on_demand::Heard;
 pub use orderer::Orderer;
 pub use preflight::{Told, preflight};
 pub use state::{Fault, State, Status};

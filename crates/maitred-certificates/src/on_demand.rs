@@ -2,7 +2,8 @@
 //!
 //! Promises: at most ten questions in a minute, and at most [`MOST_REFUSED`] answers are remembered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use maitred_acme::Now;
 
@@ -15,6 +16,28 @@ const REMEMBERED: u64 = 60 * 60;
 const MOST_REFUSED: usize = 1000;
 
 const MINUTE: u64 = 60;
+
+/// Most names that are heard between two looks.
+const MOST_HEARD: usize = 64;
+
+/// Names that clients have asked for in handshakes, until they are written down. All clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct Heard(Arc<Mutex<BTreeSet<String>>>);
+
+impl Heard {
+    /// Notes a name, in the turn of a connection; one more than many is dropped, and the next client asks again.
+    pub fn note(&self, name: &str) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() < MOST_HEARD {
+            names.insert(name.trim_end_matches('.').to_ascii_lowercase());
+        }
+    }
+
+    /// Takes the names.
+    pub fn take(&self) -> BTreeSet<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// See the module text.
 #[derive(Default)]

@@ -21,6 +21,9 @@ use crate::world::{Outside, Stop};
 /// Time between two looks at the lock that another process has, or at a folder that cannot be used.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// Seconds between two looks at the wishes of clients and operators.
+const LOOK_AT_WISHES: u64 = 1;
+
 /// Looks between two lines about a folder that cannot be used: a day.
 const LOOKS_TOLD: u32 = 24 * 60 * 60 / 5;
 
@@ -115,7 +118,7 @@ impl Shared {
         let world = Outside::new(wishes.authorities.as_deref(), &self.stop);
         let own = Arc::clone(log);
         let say = Box::new(move |level: Level, text: &str| own.write(level, format_args!("{text}")));
-        let mut work = Work::new(wishes.clone(), world, say);
+        let mut work = Work::new(wishes.clone(), world, say, LOOK_AT_WISHES);
         loop {
             let wait = work.turn();
             if self.wait(&wishes, wait) {

@@ -47,9 +47,8 @@ impl Wishes {
 pub fn is_on_demand(patterns: &[HostPattern], name: &str) -> bool {
     let fits = |pattern: &HostPattern| match pattern {
         HostPattern::Exact(own) => **own == *name,
-        HostPattern::Below(end) => {
-            name.strip_suffix(&**end).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-        }
+        // A star of a certificate is one label.
+        HostPattern::Below(end) => name.split_once('.').is_some_and(|(_, rest)| *rest == **end),
     };
     !name.starts_with("*.") && patterns.iter().any(fits)
 }

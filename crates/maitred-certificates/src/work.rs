@@ -53,6 +53,8 @@ pub(crate) struct Work<W> {
     held_until: u64,
     /// The files are looked at again at this time.
     look_at: u64,
+    /// Seconds between two looks at the wishes of clients and operators.
+    look_every: u64,
 }
 
 struct Entry {
@@ -72,7 +74,7 @@ struct Running {
 
 impl<W: World> Work<W> {
     /// Begins with the lock of the folder held.
-    pub(crate) fn new(wishes: Wishes, world: W, say: Say) -> Self {
+    pub(crate) fn new(wishes: Wishes, world: W, say: Say, look_every: u64) -> Self {
         wishes.folder.withdraw_all();
         let mut this = Self {
             on_demand: OnDemand::default(),
@@ -86,6 +88,7 @@ impl<W: World> Work<W> {
             told: HashMap::new(),
             held_until: 0,
             look_at: 0,
+            look_every,
         };
         this.enlist();
         this
@@ -111,6 +114,9 @@ impl<W: World> Work<W> {
     /// Does what is due, and returns the time until the next turn.
     pub(crate) fn turn(&mut self) -> Duration {
         let mut wait = HOUR;
+        if self.wishes.folder.take_hurry() {
+            self.hurry();
+        }
         self.take_wanted();
         self.step_all();
         let now = self.world.now();
@@ -125,10 +131,19 @@ impl<W: World> Work<W> {
         }
         let running = self.running.iter().map(|running| running.resume_at.saturating_sub(now.steady));
         wait = running.fold(wait, u64::min);
-        if !self.wishes.on_demand.is_empty() {
-            wait = wait.min(1);
-        }
-        Duration::from_secs(wait)
+        // An operator may hurry what has failed, and clients may ask for names.
+        let is_looked_at = self.held_until > now.steady
+            || !self.wishes.on_demand.is_empty()
+            || self.names.values().any(|entry| entry.schedule.failures() > 0);
+        Duration::from_secs(if is_looked_at { wait.min(self.look_every) } else { wait })
+    }
+
+    /// Waits no longer for names that have failed, and looks at the files again.
+    fn hurry(&mut self) {
+        let now = self.world.now();
+        (self.held_until, self.look_at) = (0, 0);
+        self.told.clear();
+        self.names.values_mut().for_each(|entry| entry.schedule.hurry(now));
     }
 
     /// Takes the names of the wishes, and those on demand that have certificates.
@@ -217,11 +232,16 @@ impl<W: World> Work<W> {
         self.pace.take(now).map_err(|wait| wait.as_secs())?;
         let settings = self.settings(&directory);
         let Some(entry) = self.names.get_mut(name) else { return Ok(()) };
+        let before = (entry.schedule.clone(), entry.state.clone());
         entry.schedule.ordering(now);
         entry.state.ordering = true;
         let identifiers = vec![entry.identifier.clone()];
         if let Err(error) = self.save(name) {
-            self.names.get_mut(name).into_iter().for_each(|entry| entry.state.ordering = false);
+            // The authority has not heard of it.
+            self.names
+                .get_mut(name)
+                .into_iter()
+                .for_each(|entry| (entry.schedule, entry.state) = before.clone());
             return Err(self.hold(&error));
         }
         let ordering = Ordering::new(&settings, account, identifiers, order.replaces, order.attempt);
@@ -414,15 +434,11 @@ impl<W: World> Work<W> {
 
     fn failed(&mut self, name: &str, fault: &Fault) {
         let now = self.world.now();
-        let has_staging = staging_of(&self.wishes.directory).is_some();
         let Some(entry) = self.names.get_mut(name) else { return };
-        entry.schedule.failed(fault.retry_after, now);
+        entry.schedule.failed(fault, now);
         entry.state.ordering = false;
         entry.state.fault = Some(state::Fault { at: now.wall, text: fault.to_string() });
-        let wait = match entry.schedule.next(has_staging, now) {
-            Due::Wait(wait) => wait.as_secs(),
-            _ => 0,
-        };
+        let wait = entry.schedule.order_in(now).as_secs();
         let is_served = entry.state.until.is_some_and(|until| until > now.wall);
         let (level, serves) = match is_served {
             true => (Level::Warn, "the old certificate serves on"),
@@ -474,15 +490,9 @@ impl<W: World> Work<W> {
 
     fn save(&mut self, name: &str) -> io::Result<()> {
         let now = self.world.now();
-        let has_staging = staging_of(&self.wishes.directory).is_some();
         let Some(entry) = self.names.get_mut(name) else { return Ok(()) };
         entry.state.schedule = serde_json::to_value(&entry.schedule)?;
-        let wait = match entry.schedule.next(has_staging, now) {
-            Due::Wait(wait) => wait.as_secs(),
-            Due::AskForWindow { .. } | Due::Order(_) => 0,
-        };
-        let renewal = entry.schedule.renewal().filter(|_| entry.state.fault.is_none());
-        entry.state.next = Some(renewal.unwrap_or(0).max(now.wall + wait));
+        entry.state.next = Some(now.wall + entry.schedule.order_in(now).as_secs());
         self.wishes.folder.save_state(name, &entry.state)
     }
 

@@ -91,6 +91,9 @@ impl Certificates {
     pub(crate) fn read_again(&mut self, config: &Config, log: &Arc<Log>) {
         let known = self.wishes.as_ref().and_then(|wishes| wishes.external_account.clone());
         self.set(acme::wishes_again(config, known), config, log);
+        if let Some(wishes) = &self.wishes {
+            wishes.folder.hurry();
+        }
     }
 
     /// Ends the orderer, within a moment.

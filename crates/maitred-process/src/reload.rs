@@ -9,7 +9,7 @@ use std::sync::Arc;
 use maitred_config::config::NamedPool;
 use maitred_config::options::{self, Kind, Reload as Needs};
 use maitred_config::{
-    Config, Definition, Inputs, Loaded, Origins, PoolConfig, Problem, filters, pools, sources, tls,
+    Config, Definition, Inputs, Loaded, Origins, PoolConfig, Problem, acme, filters, pools, sources, tls,
     validation,
 };
 use maitred_filters::FilterRule;
@@ -193,6 +193,10 @@ impl Reload {
             return Err("no listener speaks TLS: there is no certificate (tls-cert)".to_owned());
         };
         let lines = running.load(&self.running, &self.origins, server);
+        // The operator may have mended what an order has failed by.
+        if acme::is_on(&self.running) {
+            acme::folder(&self.running).hurry();
+        }
         let mut lines = lines.map_err(|problem| format!("TLS goes on as before: {problem}"))?;
         if lines.is_empty() {
             lines.push("TLS: the files are as they were".to_owned());

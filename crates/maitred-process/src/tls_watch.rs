@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use maitred_certificates::{Folder, Mark};
+use maitred_certificates::{Folder, Heard, Mark};
 use maitred_config::acme;
 use maitred_config::tls::{self, Stamps};
 use maitred_control::lock;
@@ -55,6 +55,7 @@ impl Watch {
             tells,
             folder: None,
             mark: None,
+            heard: Heard::default(),
         };
         let thread = std::thread::Builder::new().name("maitred-tls".to_owned());
         let thread = thread.spawn(move || watcher.run(&stopped))?;
@@ -88,6 +89,8 @@ struct Watcher {
     /// The folder of certificates by ACME, if any are ordered, and its mark at the last look.
     folder: Option<Folder>,
     mark: Option<Option<Mark>>,
+    /// The names on demand that clients have asked for.
+    heard: Heard,
 }
 
 impl Watcher {
@@ -123,6 +126,9 @@ impl Watcher {
             if stopped.recv_timeout(left) != Err(RecvTimeoutError::Timeout) {
                 return false;
             }
+            if let Some(folder) = &self.folder {
+                self.heard.take().iter().for_each(|name| folder.want(name));
+            }
             let mark = self.folder.as_ref().map(Folder::mark);
             if mark != self.mark {
                 self.mark = mark;
@@ -148,6 +154,7 @@ impl Watcher {
         self.folder = acme::is_on(&reload.running).then(|| acme::folder(&reload.running));
         if let Some(tls) = &reload.tls {
             tls.material().terms.forget_old_keys();
+            self.heard = tls.material().heard.clone();
         }
         reload.running.tls.watch
     }

@@ -94,7 +94,11 @@ impl ResolvesServerCert for Resolver {
         match self.choose(hello.server_name(), can_verify) {
             Ok(number) => {
                 note(|noted| noted.identity = Some(number));
-                Some(Arc::clone(self.identities.get(number)?.at((self.clock)())))
+                let identity = self.identities.get(number)?;
+                if let (Some(hearer), Some(name)) = (&identity.hearer, hello.server_name()) {
+                    (hearer.0)(name);
+                }
+                Some(Arc::clone(identity.at((self.clock)())))
             }
             Err(refused) => {
                 note(|noted| noted.refused = Some(refused));

@@ -132,7 +132,8 @@ fn payload(request: &HttpRequest) -> Value {
 
 /// A certificate of 90 days for the key of a request, with that of the authority behind it.
 fn issue(request: &[u8], name: &str, now: u64) -> String {
-    let at = request.windows(BEFORE_POINT.len()).position(|part| part == BEFORE_POINT).expect("a key on P-256");
+    let at =
+        request.windows(BEFORE_POINT.len()).position(|part| part == BEFORE_POINT).expect("a key on P-256");
     let point = &request[at + BEFORE_POINT.len() + 1..][..65];
     let key = Key::new();
     let mut authority = CertificateParams::new(Vec::new()).expect("no names");

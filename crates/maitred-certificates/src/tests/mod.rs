@@ -154,8 +154,9 @@ impl Test {
 
 fn begin(wishes: &Wishes, world: &Rc<Fake>, said: &Arc<Mutex<Vec<String>>>) -> Work<Rc<Fake>> {
     let said = Arc::clone(said);
-    let say = move |level: Level, text: &str| said.lock().expect("sound").push(format!("{} {text}", level.name()));
-    Work::new(wishes.clone(), Rc::clone(world), Box::new(say))
+    let say =
+        move |level: Level, text: &str| said.lock().expect("sound").push(format!("{} {text}", level.name()));
+    Work::new(wishes.clone(), Rc::clone(world), Box::new(say), 30)
 }
 
 #[test]
@@ -163,10 +164,14 @@ fn an_empty_folder_has_certificates_soon_and_renews_them_at_two_thirds() {
     let mut test = Test::new(&["a.example", "b.example"]);
     test.pass(60);
     assert_eq!(test.orders(), ["a.example", "b.example"]);
-    assert_eq!(test.said(), ["a", "b"].map(|name| format!("info acme: {name}.example has a new certificate, valid for 89 days")));
+    assert_eq!(
+        test.said(),
+        ["a", "b"].map(|name| format!("info acme: {name}.example has a new certificate, valid for 89 days"))
+    );
     let status = test.status("a.example");
     assert_eq!((status.state.as_str(), status.fault), ("valid", None));
-    assert!(status.until == Some(BEGIN - HOUR + 90 * DAY) && status.next.is_some_and(|next| next > BEGIN + 58 * DAY));
+    assert!(status.until.is_some_and(|until| (BEGIN - HOUR + 90 * DAY..BEGIN + 90 * DAY).contains(&until)));
+    assert!(status.next.is_some_and(|next| next > BEGIN + 58 * DAY), "{:?}", status.next);
     let first = test.pem("a.example").expect("a certificate");
     assert!(first.contains("BEGIN CERTIFICATE") && first.contains("PRIVATE KEY"));
     assert_eq!(fs::read_dir(test.wishes.folder.path().join("challenges/http")).expect("there").count(), 0);
@@ -189,8 +194,11 @@ fn a_name_that_is_refused_holds_up_no_other_and_is_told_once_a_day() {
     assert!(status.fault.expect("a fault").text.contains("not this one") && status.next > Some(BEGIN + 60));
     test.pass(3 * DAY);
     let said: Vec<String> = test.said().into_iter().filter(|line| line.contains("bad.example")).collect();
-    assert_eq!(said.len(), 4, "{said:?}");
-    assert!(said[0].starts_with("error acme: bad.example: ") && said[0].contains("the next attempt is in"), "{said:?}");
+    assert!((3..=4).contains(&said.len()), "{said:?}");
+    assert!(
+        said[0].starts_with("error acme: bad.example: ") && said[0].contains("the next attempt is in"),
+        "{said:?}"
+    );
     let tries = test.orders().iter().filter(|name| *name == "bad.example").count();
     assert!((10..=40).contains(&tries), "{tries} orders in three days");
 }
@@ -285,7 +293,8 @@ fn another_authority_is_asked_at_once_and_the_old_certificate_serves_until_then(
     let mut test = Test::new(&["a.example"]);
     test.pass(60);
     let state = test.wishes.folder.path().join("certificates/a.example/state.json");
-    let text = fs::read_to_string(&state).expect("a state").replace(DIRECTORY, "https://other.example/directory");
+    let text =
+        fs::read_to_string(&state).expect("a state").replace(DIRECTORY, "https://other.example/directory");
     fs::write(&state, text).expect("written");
     test.restart();
     test.pass(60);
@@ -317,9 +326,10 @@ fn names_on_demand_are_asked_for_and_a_no_is_remembered() {
     (0..60).for_each(|number| test.wishes.folder.want(&format!("n{number}.shop.example")));
     test.pass(59);
     assert_eq!(test.world.asked.borrow().1.len(), 10, "ten questions in a minute");
-    test.restart();
     test.world.asked.replace((200, Vec::new()));
-    test.pass(70 * DAY);
+    test.world.passed.set(test.world.passed.get() + 70 * DAY);
+    test.restart();
+    test.pass(60);
     assert_eq!(test.orders(), ["a.shop.example"; 2], "a name with a certificate is renewed");
 }
 
@@ -332,7 +342,10 @@ fn a_pattern_has_its_entry_of_the_dns_made_and_removed() {
     test.world.authority.borrow_mut().kind = Some("dns-01");
     test.pass(HOUR / 2);
     let hooks = test.world.hooks.borrow();
-    assert_eq!(hooks[..2], ["add", "remove"].map(|word| format!("/opt/dns {word} _acme-challenge.shop.example")));
+    assert_eq!(
+        hooks[..2],
+        ["add", "remove"].map(|word| format!("/opt/dns {word} _acme-challenge.shop.example"))
+    );
 }
 
 #[test]
@@ -362,4 +375,20 @@ fn a_year_with_an_authority_that_comes_and_goes_has_few_orders() {
     let orders = test.orders().len();
     assert!((6..=120).contains(&orders), "{orders}");
     assert!(test.status("a.example").until > Some(BEGIN + 365 * DAY));
+}
+
+#[test]
+fn an_operator_hurries_what_has_failed_and_nothing_else() {
+    let mut test = Test::new(&["bad.example", "good.example"]);
+    test.world.authority.borrow_mut().refused.insert("bad.example".to_owned());
+    test.pass(HOUR);
+    let before = test.orders().len();
+    test.world.authority.borrow_mut().refused.clear();
+    test.wishes.folder.hurry();
+    test.pass(60);
+    assert!(test.pem("bad.example").is_some());
+    assert_eq!(test.orders().len(), before + 1);
+    test.wishes.folder.hurry();
+    test.pass(HOUR / 2);
+    assert_eq!(test.orders().len(), before + 1);
 }

@@ -108,7 +108,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "acme-on-demand",
         placeholder: "PATTERN",
         kind: Kind::Server(&server(NAMES, |config| &mut config.acme.on_demand)),
-        summary: "Names, such as *.shop.example, whose certificates are ordered when the first client asks for one. acme-ask says whether a name is served.",
+        summary: "Names, such as *.shop.example (one label for the star), whose certificates are ordered when the first client asks for one; that client gets a \
+                  self-signed one. acme-ask says whether a name is served.",
         cost: "an order for each name, at most 10 in a minute",
         worst: "without acme-ask: everybody can have certificates ordered for all names of the pattern",
         ..Definition::of(Reload::Terms)

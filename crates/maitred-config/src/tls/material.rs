@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64ct::{Base64, Encoding};
+use maitred_certificates::Heard;
 use maitred_match::HostTable;
 use maitred_server::tls::{
     ClientPolicy, HostClients, IdentityInfo, Terms, TermsError, TermsSettings, TicketSecret, Tickets, Trust,
@@ -36,6 +37,8 @@ pub struct Material {
     pub places: Vec<String>,
     pub(super) lists: Vec<ListEnd>,
     tickets: Option<Tickets>,
+    /// The names on demand that clients have asked for.
+    pub heard: Heard,
 }
 
 impl PartialEq for Material {
@@ -103,7 +106,7 @@ impl Material {
             Some(secret) => Some(Tickets::from_secret(&secret, system_clock)),
             None => Some(random(origins)?),
         };
-        Self::make(config, origins, files, tickets).map(Arc::new).map(Some)
+        Self::make(config, origins, files, tickets, Heard::default()).map(Arc::new).map(Some)
     }
 
     /// Makes the material again from the current files. Clients can resume earlier sessions, and the certificate for development stays.
@@ -124,7 +127,7 @@ impl Material {
             Some(tickets) => Some(tickets.clone()),
             None => Some(random(origins)?),
         };
-        Self::make(config, origins, files, tickets).map(Arc::new)
+        Self::make(config, origins, files, tickets, self.heard.clone()).map(Arc::new)
     }
 
     /// Makes the material again with other settings and the known files; none if a file is not known.
@@ -134,7 +137,8 @@ impl Material {
         let tickets = self.tickets.clone().filter(|_| config.tls.tickets);
         let mut files = self.files.clone();
         files.complete(config, Some(&self.files));
-        has_all.then(|| Self::make(config, origins, files, tickets).ok()).flatten().map(Arc::new)
+        let made = has_all.then(|| Self::make(config, origins, files, tickets, self.heard.clone()).ok());
+        made.flatten().map(Arc::new)
     }
 
     fn make(
@@ -142,9 +146,10 @@ impl Material {
         origins: &Origins,
         files: Files,
         tickets: Option<Tickets>,
+        heard: Heard,
     ) -> Result<Self, Problem> {
         let (identities, places): (Vec<_>, Vec<_>) =
-            pairs::identities(config, origins, &files)?.into_iter().unzip();
+            pairs::identities(config, origins, &files, &heard)?.into_iter().unzip();
         // Tickets of a key file are not kept: the file may change later.
         let of_file = match &config.tls.ticket_key {
             Some(path) => {
@@ -171,7 +176,7 @@ impl Material {
             let key = if matches!(error, TermsError::Clients(_)) { "tls-client-ca" } else { "tls-cert" };
             pairs::problem(origins.describe(key), "the terms of TLS", &error)
         })?;
-        Ok(Self { files, terms, places, lists, tickets })
+        Ok(Self { files, terms, places, lists, tickets, heard })
     }
 
     /// The files and the secret, from which another process makes the same material.
