@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import ssl
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from authority import Pebble, pebble
 from certificates import Authority, connected
+from conftest import MAITRED, Server
 from crews import until
 
 NAME = "shop.example"
@@ -70,6 +72,12 @@ def state(folder: Path, name: str = NAME) -> dict[str, Any]:
     found = json.loads((current(folder, name).with_name("state.json")).read_text())
     assert isinstance(found, dict)
     return found
+
+
+def hurry(server: Server) -> None:
+    """What a person does who has mended the cause of a fault."""
+    done = subprocess.run([MAITRED, "ctl", "--server", str(server.process.pid), "tls", "reload"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def accepted(ca: Pebble, name: str = NAME) -> int:

@@ -14,7 +14,7 @@ from authority import Pebble, needs_pebble
 from certificates import authority
 from conftest import Serve
 from crews import Start, crew, until
-from ordering import APP, accepted, ca, options, serial, served, set_back
+from ordering import APP, accepted, ca, hurry, options, serial, served, set_back
 
 __all__ = ["authority", "ca", "crew"]
 
@@ -50,7 +50,7 @@ def test_a_name_that_leads_elsewhere(serve: Serve, ca: Pebble, tmp_path: Path) -
     assert serial(server.ports[1], ca.client()) is None
     assert server.fetch("/").body == b"served"
     ca.tell_names("clear-a", host="shop.example.")
-    server.process.send_signal(signal.SIGHUP)
+    hurry(server)
     served(server.ports[1], ca.client())
 
 
@@ -66,7 +66,7 @@ def test_a_directory_that_is_not_there_and_comes_back(how: str, serve: Serve, ca
     assert "/dir" in said or "directory" in said, said
     assert server.fetch("/").body == b"served"
     ca.is_down, ca.faults = False, []
-    server.process.send_signal(signal.SIGHUP)
+    hurry(server)
     served(server.ports[1], ca.client())
     assert accepted(ca) == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from authority import Pebble, needs_pebble
 from certificates import authority
 from conftest import MAITRED, PATIENCE, Serve
 from crews import Start, crew, until
-from ordering import APP, NAME, accepted, ca, current, options, serial, served
+from ordering import APP, NAME, accepted, ca, current, hurry, options, serial, served, set_back
 
 __all__ = ["authority", "ca", "crew"]
 
@@ -34,38 +35,48 @@ def test_a_broken_certificate_replaces_none_that_serves(how: str, serve: Serve, 
     server = serve(*options(ca, tmp_path, *names), source=APP)
     ca.leads_to(server)
     client = ca.client()
-    old = served(server.ports[1], client)
     for name in names:
         served(server.ports[1], client, name)
+    old = served(server.ports[1], client)
     BREAKS[how](current(tmp_path))
     server.process.send_signal(signal.SIGHUP)
-    server.wait_for(r"SIGHUP|reload")
+    server.wait_for("SIGHUP: the configuration has been read again")
     assert serial(server.ports[1], client) == old
     assert server.stop() == 0, server.said
-    # A start has no other one: it says so, and orders.
+    # A start has no other one, and orders; not within an hour of the last order.
+    set_back(tmp_path, hours=1)
     server = serve(*options(ca, tmp_path, *names), source=APP)
     ca.leads_to(server)
+    server.wait_for(r"error acme: shop\.example: \S+/shop.example/current.pem (is not used|cannot be read): .*; servers keep .* another one is ordered")
     served(server.ports[1], client, but=old)
     assert server.stop() == 0, server.said
 
 
-@pytest.mark.parametrize("file", ["accounts", "state.json"])
-def test_what_is_broken_beside_the_certificate_is_made_anew(file: str, serve: Serve, ca: Pebble, tmp_path: Path) -> None:
+def test_a_broken_account_is_made_anew(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
+    server = serve(*options(ca, tmp_path), source=APP)
+    ca.leads_to(server)
+    served(server.ports[1], ca.client())
+    assert server.stop() == 0, server.said
+    next((tmp_path / "acme/accounts").iterdir()).write_text("{")
+    current(tmp_path).unlink()
+    set_back(tmp_path, hours=1)
+    server = serve(*options(ca, tmp_path), source=APP)
+    ca.leads_to(server)
+    server.wait_for("warn acme: the account at https://localhost:.* cannot be read, and a new one takes its place")
+    served(server.ports[1], ca.client())
+
+
+def test_without_a_state_what_is_valid_serves_on(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
     server = serve(*options(ca, tmp_path), source=APP)
     ca.leads_to(server)
     old = served(server.ports[1], ca.client())
     assert server.stop() == 0, server.said
-    place = current(tmp_path).with_name(file) if file == "state.json" else next((tmp_path / "acme/accounts").iterdir())
-    place.write_text("{")
-    if file == "accounts":
-        current(tmp_path).unlink()
+    current(tmp_path).with_name("state.json").write_text("{")
+    count = ca.requests.count("renewalInfo")
     server = serve(*options(ca, tmp_path), source=APP)
-    ca.leads_to(server)
-    if file == "accounts":
-        said = server.wait_for(r"(?:warn|error) .*accounts/.*")[0]
-        assert place.name in said
-    assert served(server.ports[1], ca.client()) == old or file == "accounts"
-    assert server.stop() == 0, server.said
+    until("its window is asked for", lambda: ca.requests.count("renewalInfo") > count)
+    assert serial(server.ports[1], ca.client()) == old
+    assert server.stop() == 0 and accepted(ca) == 1, server.said
 
 
 @pytest.fixture
@@ -82,13 +93,9 @@ def small(tmp_path: Path):
 
 def test_a_full_folder(serve: Serve, ca: Pebble, small: Path) -> None:
     filler = small / "filler"
-    with filler.open("wb") as out:
-        try:
-            while True:
-                out.write(b"x" * 4096)
-                out.flush()
-        except OSError:
-            pass
+    with filler.open("wb", buffering=0) as out, contextlib.suppress(OSError):
+        while True:
+            out.write(b"x" * 4096)
     server = serve(*options(ca, small), source=APP)
     ca.leads_to(server)
     said = server.wait_for(r"error acme: .*No space left.*")[0]
@@ -96,7 +103,7 @@ def test_a_full_folder(serve: Serve, ca: Pebble, small: Path) -> None:
     assert server.fetch("/").body == b"served"
     assert accepted(ca) <= 1
     filler.unlink()
-    server.process.send_signal(signal.SIGHUP)
+    hurry(server)
     served(server.ports[1], ca.client())
 
 
@@ -105,7 +112,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_at_the_start(ca: Pebble, tmp_p
     (tmp_path / "app.py").write_text(APP)
     command = [MAITRED, "app.py", *options(ca, tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 2 and f"--acme-folder: user root cannot use the folder {tmp_path / 'acme'}" in done.stderr, done.stderr
+    assert done.returncode == 2 and f"--acme-folder: user root (0) cannot use the folder {tmp_path / 'acme'}" in done.stderr, done.stderr
 
 
 def test_of_two_servers_on_a_folder_one_orders(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
