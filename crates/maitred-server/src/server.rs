@@ -20,6 +20,7 @@ use maitred_spool as spool;
 use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 
 use crate::connection::{Connection, Group};
+use crate::engine_calls::EngineCalls;
 use crate::engine_client::EngineClient;
 use crate::figures;
 use crate::group::groups::{self, Groups};
@@ -51,8 +52,9 @@ const BACKUP_POLLER: &str = "maitred-poller";
 pub struct Server {
     /// The groups, at least one.
     groups: Vec<Arc<Group>>,
-    /// The client for calls of the engine itself.
+    /// The client for calls of the engine itself, and their driver.
     client: EngineClient,
+    calls: Arc<EngineCalls>,
     /// Strategy of the default pool.
     strategy: Strategy,
     /// The backup pollers, one for each group.
@@ -286,8 +288,15 @@ impl Server {
         // The cell is still empty.
         let _ = site.metrics.set(Box::new(text));
         let client = settings.client;
-        client.serve(&groups);
-        Ok(Self { groups, client, strategy: first.strategy, backup_pollers: Vec::with_capacity(count) })
+        let calls = Arc::new(EngineCalls::by(&groups));
+        client.serve(Arc::clone(&calls) as Arc<_>, Arc::clone(&site.figures.calls) as Arc<_>);
+        Ok(Self {
+            groups,
+            client,
+            calls,
+            strategy: first.strategy,
+            backup_pollers: Vec::with_capacity(count),
+        })
     }
 
     /// The group that accepts; its scheduler has the parts that all groups share.
@@ -435,7 +444,8 @@ impl Drop for Server {
             // The thread ends by itself: it never waits for application code. A panic was logged.
             let _ = poller.join();
         }
-        self.client.close(&self.groups);
+        self.calls.end();
+        self.client.leave(&(Arc::clone(&self.calls) as Arc<_>));
         for group in &self.groups {
             group.cut();
         }
