@@ -27,7 +27,7 @@ use maitred_trace::metrics::Period;
 use maitred_trace::{Counts, Post, Signal, Step};
 
 use crate::connection::Group;
-use crate::engine_client::{EngineClient, Task};
+use crate::engine_client::{Driver, EngineClient, Task};
 use crate::otlp_figures::{Active, Reading};
 
 /// Bytes of a collector's answer that are read: messages are short.
@@ -113,12 +113,16 @@ impl Observer for Silent {
 
 impl Sender {
     /// Sends to the collector from now on, by the first group.
-    pub(crate) fn begin(settings: OtlpSettings, groups: &[Arc<Group>]) -> Option<Arc<Self>> {
+    pub(crate) fn begin(
+        settings: OtlpSettings,
+        groups: &[Arc<Group>],
+        driver: &Arc<dyn Driver>,
+    ) -> Option<Arc<Self>> {
         let group = groups.first()?;
         let site = Arc::clone(&group.site);
         let tracing = site.tracing.as_ref()?;
-        let client = EngineClient::new(Settings { observer: Some(Arc::new(Silent)), ..Settings::default() });
-        client.serve(groups);
+        let client = EngineClient::new(Settings::default());
+        client.serve(Arc::clone(driver), Arc::new(Silent));
         let now = clock::monotonic();
         let figures = Mutex::new(Figures {
             due: now + nanos(settings.interval),
@@ -272,8 +276,8 @@ impl Sender {
     }
 
     /// Sends nothing any more.
-    pub(crate) fn close(&self, groups: &[Arc<Group>]) {
-        self.client.close(groups);
+    pub(crate) fn close(&self, driver: &Arc<dyn Driver>) {
+        self.client.leave(driver);
     }
 }
 
