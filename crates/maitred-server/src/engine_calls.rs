@@ -54,7 +54,7 @@ impl Driver for EngineCalls {
 
     fn settle(&self, Seat(number, token): Seat, work: Option<Work>) {
         let Some(group) = self.groups.get(number).and_then(Weak::upgrade) else {
-            return work.map_or((), end);
+            return work.into_iter().for_each(end);
         };
         let token = Token::from_u64(token);
         match work {
@@ -114,7 +114,7 @@ impl<R: Resident> Visitor<R> for Running {
 
     fn cut(&self) {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        taken.map_or((), end);
+        taken.into_iter().for_each(end);
     }
 }
 
