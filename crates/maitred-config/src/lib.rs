@@ -33,6 +33,7 @@ pub mod mounted;
 pub mod options;
 pub mod origins;
 pub mod otlp;
+pub mod otlp_variables;
 pub mod output;
 mod passed_name;
 pub mod pools;

@@ -10,7 +10,7 @@ use maitred_stats::Times;
 use maitred_trace::Signal;
 
 use crate::memory::recycle_request;
-use crate::site::{EngineRoute, Site, part_of_number};
+use crate::site::{EngineRoute, Site, http_metrics, part_of_number};
 
 /// An exchange whose response is complete: kept until its last byte has left, then written down.
 pub struct Record {
@@ -71,14 +71,6 @@ impl Kept {
     fn outgoing(&self) -> Option<OutgoingCounts> {
         let Self::Request(request) = self else { return None };
         request.outgoing.as_deref().map(maitred_runtime::Outgoing::counts).filter(|counts| !counts.is_empty())
-    }
-}
-
-impl Kept {
-    /// The spans of the calls that have ended.
-    fn call_spans(&self) -> Vec<CallSpan> {
-        let Self::Request(request) = self else { return Vec::new() };
-        request.outgoing.as_deref().map(maitred_runtime::Outgoing::take_spans).unwrap_or_default()
     }
 }
 
@@ -179,7 +171,7 @@ impl Site {
             let pattern = engine_route.or_else(|| self.mount_of(&outcome));
             if tracing.waiting(Signal::Metrics).is_some() {
                 let told = record.route.filter(|_| !outcome.told_route.is_empty());
-                self.figures.record_http(&outcome, told.or(pattern.map(|route| route.number)));
+                http_metrics::record(&self.figures.recorder, &outcome, told.or(pattern.map(|route| route.number)));
             }
             let route = match (outcome.told_route, pattern) {
                 ("", Some(pattern)) => &pattern.name,
@@ -190,7 +182,14 @@ impl Site {
                     let name = self.figures.calls.name(call.server);
                     (call, name)
                 };
-                record.request.call_spans().into_iter().map(named).collect()
+                let spans = match &record.request {
+                    Kept::Request(request) => {
+                        request.outgoing.as_deref().map(maitred_runtime::Outgoing::take_spans)
+                    }
+                    // The handler still has the request.
+                    Kept::Head(_) => Some(self.figures.calls.spans(record.number, written)),
+                };
+                spans.unwrap_or_default().into_iter().map(named).collect()
             });
         }
         if let Some(trace) = &record.trace {

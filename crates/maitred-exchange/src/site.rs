@@ -7,7 +7,7 @@ mod database;
 mod figures;
 mod handshakes;
 mod http2;
-mod http_metrics;
+pub(crate) mod http_metrics;
 mod metrics;
 pub(crate) mod naming;
 mod outgoing;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use maitred_client::key::{Authorities, ClientCertificate, Key, TlsIdentity};
-use maitred_config::otlp::{self, Signal as Wanted};
-use maitred_config::{BadValue, Config, Origins, Problem};
+use maitred_config::otlp::Signal as Wanted;
+use maitred_config::{BadValue, Config, Origins, Problem, otlp_variables};
 use maitred_http::FieldSet;
 use maitred_server::{OtlpSettings, OtlpTarget, Settings, TraceRules, Tracing, trace_seed};
 use maitred_trace::{Endpoint, Environment, Exporter, Signal, exporter};
@@ -20,7 +20,7 @@ pub(crate) fn apply(
     environment: &[(String, String)],
     settings: &mut Settings,
 ) -> Result<(), Problem> {
-    let Some(found) = otlp::environment(config, origins, environment)? else { return Ok(()) };
+    let Some(found) = otlp_variables::read(config, origins, environment)? else { return Ok(()) };
     let wrong = |bad: BadValue| bad.at(origins.describe("otlp"));
     let resource = resource(&found);
     let (mut exporters, mut targets) = (Vec::new(), Vec::new());

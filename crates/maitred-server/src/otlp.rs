@@ -19,7 +19,7 @@ use maitred_client::{CallError, Observer, Report, Settings, Times};
 use maitred_exchange::Site;
 use maitred_exchange::tracing::Waiting;
 use maitred_h1::{OutgoingRequest, ResponseFacts};
-use maitred_http::{FieldSet, Method, ResponseHead};
+use maitred_http::{Method, ResponseHead};
 use maitred_io::clock;
 use maitred_log::wall_nanos;
 use maitred_trace::exporter::retry_after;
@@ -29,39 +29,10 @@ use maitred_trace::{Counts, Post, Signal, Step};
 use crate::connection::Group;
 use crate::engine_client::{Driver, EngineClient, Task};
 use crate::otlp_figures::{Active, Reading};
+use crate::otlp_settings::{OtlpSettings, OtlpTarget};
 
 /// Bytes of a collector's answer that are read: messages are short.
 const MAX_ANSWER: usize = 64 * 1024;
-
-/// The receiver of one signal.
-#[derive(Clone, Debug)]
-pub struct OtlpTarget {
-    /// The signal.
-    pub signal: Signal,
-    /// The URL, without credentials, for people.
-    pub shown: String,
-    /// The collector.
-    pub key: Arc<Key>,
-    /// The value of `Host`.
-    pub authority: String,
-    /// The path.
-    pub target: String,
-    /// Fields of each post, such as those with credentials.
-    pub fields: FieldSet,
-    /// The time limit of a post.
-    pub timeout: Duration,
-}
-
-/// The collector of a server.
-#[derive(Clone, Debug, Default)]
-pub struct OtlpSettings {
-    /// Where the signals go, each at most once.
-    pub targets: Vec<OtlpTarget>,
-    /// The time between two readings of the figures.
-    pub interval: Duration,
-    /// Histograms have buckets by powers of a base instead of the usual ones.
-    pub exponential: bool,
-}
 
 /// The state of the way to a collector.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ use maitred_tls::{Challenges, Terms};
 
 use crate::engine_client::EngineClient;
 use crate::listener::{BoundListeners, ListenerSettings};
-use crate::otlp::OtlpSettings;
+use crate::otlp_settings::OtlpSettings;
 use crate::sharing::Accept;
 use maitred_exchange::hosts::HostSettings;
 use maitred_exchange::pages::ErrorPages;

@@ -91,6 +91,9 @@ __all__ = [
     "request",
 ]
 
+# A client may be made within a request, which has its calls counted, too.
+count_calls()
+
 _client: Client | None = None
 _making = threading.Lock()
 

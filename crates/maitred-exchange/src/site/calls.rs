@@ -141,6 +141,30 @@ impl Calls {
         Some(present.counts()).filter(|counts| !counts.is_empty())
     }
 
+    /// The calls of the request with this number, for their spans, while a call of its runs: those that have ended, and those that run,
+    /// as if they ended now.
+    pub(crate) fn spans(&self, request: u64, now: u64) -> Vec<CallSpan> {
+        let mut spans = Vec::new();
+        for place in &self.places {
+            let held = place.lock();
+            if let Some(Call { server, since, outgoing: Some(Begun { outgoing, call: Some(facts) }) }) = &*held
+                && outgoing.request() == request
+            {
+                spans.extend(outgoing.take_spans());
+                spans.push(CallSpan {
+                    facts: facts.clone(),
+                    server: *server,
+                    begun: *since,
+                    nanos: now.saturating_sub(*since),
+                    status: None,
+                    failure: "unfinished",
+                    retried: false,
+                });
+            }
+        }
+        spans
+    }
+
     /// The name of a server.
     pub fn name(&self, server: u16) -> String {
         self.upstreams.name(server)
@@ -354,6 +378,8 @@ fn nanos(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use maitred_runtime::CallFacts;
+
     use super::*;
 
     fn calls() -> Calls {
@@ -367,7 +393,8 @@ mod tests {
     fn with_request(number: u64) -> Arc<Outgoing> {
         outgoing::set_running(|| REQUEST.with_borrow(Clone::clone));
         let own = Arc::new(Outgoing::of(number));
-        REQUEST.set(Some(Begun { outgoing: Arc::clone(&own), call: None }));
+        let facts = CallFacts { span: [1; 8], method: maitred_http::Method::Get, path: b"/".as_slice().into() };
+        REQUEST.set(Some(Begun { outgoing: Arc::clone(&own), call: Some(Box::new(facts)) }));
         own
     }
 
@@ -398,6 +425,9 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| calls.ended(one, &key, &report(End::Complete, 790, Some(780))));
         });
+        let spans = calls.spans(17, running[1].since + 3);
+        let [ended, unfinished] = &spans[..] else { panic!("{spans:?}") };
+        assert_eq!((ended.status, ended.failure, unfinished.failure, unfinished.nanos), (Some(200), "", "unfinished", 3));
         calls.ended(other, &key, &report(End::TimedOut(Phase::Connect), 20, None));
         let counts = own.counts();
         assert_eq!((counts.calls, counts.failed, counts.nanos), (2, 1, 810_000_000));

@@ -4,12 +4,11 @@
 //! under names that no entry of `Server-Timing` can have.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use maitred_http::{BodyLength, Method, Version};
 use maitred_log::Outcome;
-use maitred_stats::{Distribution, OTHER, TimingKey};
-
-use super::figures::Figures;
+use maitred_stats::{Distribution, OTHER, Recorder, TimingKey};
 
 const DURATION: &str = "http;duration";
 const SENT: &str = "http;sent";
@@ -72,20 +71,18 @@ fn unpack(number: u16, route: String) -> HttpRequests {
     HttpRequests { method, status, version, secure: number & 1 == 1, route, ..HttpRequests::default() }
 }
 
-impl Figures {
-    /// Counts an exchange for these metrics. `route` is the number of the route that the application has told, or of a pattern of ours.
-    pub(crate) fn record_http(&self, outcome: &Outcome<'_>, route: Option<u32>) {
-        if !self.is_on() {
-            return;
-        }
-        let head = outcome.head;
-        let number = pack(outcome.status.code(), &head.method, head.version, head.arrival.secure);
-        let route = route.unwrap_or(OTHER);
-        self.recorder.record_timing(number, route, DURATION, outcome.times.total());
-        self.recorder.record_timing(number, route, SENT, outcome.body_bytes);
-        if let BodyLength::Fixed(length) = head.body {
-            self.recorder.record_timing(number, route, RECEIVED, length);
-        }
+/// Counts an exchange for these metrics. `route` is the number of the route that the application has told, or of a pattern of ours.
+pub(crate) fn record(recorder: &Arc<Recorder>, outcome: &Outcome<'_>, route: Option<u32>) {
+    if !recorder.is_on() {
+        return;
+    }
+    let head = outcome.head;
+    let number = pack(outcome.status.code(), &head.method, head.version, head.arrival.secure);
+    let route = route.unwrap_or(OTHER);
+    recorder.record_timing(number, route, DURATION, outcome.times.total());
+    recorder.record_timing(number, route, SENT, outcome.body_bytes);
+    if let BodyLength::Fixed(length) = head.body {
+        recorder.record_timing(number, route, RECEIVED, length);
     }
 }
 

@@ -7,66 +7,31 @@
 //! Promises: a request waits for nothing here, and one that is not kept allocates nothing. Leaves out: the messages, the queue and its
 //! limits (maitred-trace), and the connection to the collector (maitred-server).
 
+mod ids;
+mod rules;
 mod span;
 
-use std::cell::RefCell;
-use std::hash::{BuildHasher, RandomState};
+use std::fmt;
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use maitred_http::trace::Arrival;
+use maitred_http::trace::{Arrival, Hex};
 use maitred_http::{Peer, RequestHead, TracePlace};
 use maitred_io::clock;
 use maitred_io::sync::NamedLock;
 use maitred_log::{End, Outcome};
 use maitred_runtime::CallSpan;
 use maitred_trace::context::Flags;
-use maitred_trace::{Context, Exporter, Format, Ids, Limits, Pushed, Sampler, Signal, TraceId};
+use maitred_trace::{Context, Exporter, Format, Pushed, Signal};
 
 use crate::nanos;
 use crate::proxies::Proxies;
+pub use ids::{seed, span_id};
+pub use rules::{TracePhases, TraceRules, TraceTrust};
 use span::Traced;
 
 /// The name of the field that says the parent.
 const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
-
-/// The peers whose `traceparent` is the parent of our span.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TraceTrust {
-    /// Trusted proxies, this machine, Unix sockets.
-    #[default]
-    Proxies,
-    /// All.
-    All,
-    /// None.
-    None,
-}
-
-/// The form of a request's parts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TracePhases {
-    /// Events of its span.
-    #[default]
-    Events,
-    /// Spans below it.
-    Spans,
-}
-
-/// The rules of traces.
-#[derive(Clone, Copy, Debug)]
-pub struct TraceRules {
-    /// Whose `traceparent` is the parent.
-    pub trust: TraceTrust,
-    /// The traces that are kept.
-    pub sampler: Sampler,
-    /// A request of this time is kept in any case; zero: none.
-    pub slow: Duration,
-    /// The form of a request's parts.
-    pub phases: TracePhases,
-    /// The longest texts, and how many.
-    pub limits: Limits,
-}
 
 /// Traces of a server, and the exporters of all that goes to its collector.
 pub struct Tracing {
@@ -86,21 +51,26 @@ pub struct Waiting {
     pub exporter: NamedLock<Exporter>,
 }
 
-thread_local! {
-    static IDS: RefCell<Ids> = RefCell::new(Ids::seeded(seed()));
+/// The trace of a request as lines of the error log name it: ` [trace_id=... span_id=...]`; nothing without one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TraceLabel(Option<([u8; 16], [u8; 8])>);
+
+impl TraceLabel {
+    /// By the value of the field `traceparent` that the application has got: our span, or, without tracing, that of the caller.
+    #[must_use]
+    pub fn of_field(field: Option<&[u8]>) -> Self {
+        let context = field.and_then(Context::parse);
+        Self(context.map(|context| (*context.trace.bytes(), *context.span.bytes())))
+    }
 }
 
-/// Random numbers of the system.
-#[must_use]
-pub fn seed() -> [u64; 2] {
-    let random = RandomState::new();
-    [0_u8, 1].map(|number| random.hash_one(number))
-}
-
-/// The id of a new span.
-#[must_use]
-pub fn span_id() -> [u8; 8] {
-    IDS.with_borrow_mut(|ids| *ids.span().bytes())
+impl fmt::Display for TraceLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some((trace, span)) => write!(f, " [trace_id={} span_id={}]", Hex(trace), Hex(span)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Tracing {
@@ -183,7 +153,7 @@ impl Tracing {
 
     /// A trace that begins here.
     fn root(&self) -> TracePlace {
-        let (trace, span): (TraceId, _) = IDS.with_borrow_mut(|ids| (ids.trace(), ids.span()));
+        let (trace, span) = ids::root();
         let flags = Flags::sampled(self.rules.sampler.keeps(trace, None)).bits();
         TracePlace { trace: *trace.bytes(), span: *span.bytes(), flags, ..TracePlace::default() }
     }

@@ -15,7 +15,8 @@ use maitred_trace::logs::{Record, Severity};
 use maitred_trace::span::{ClientCall, Event, Kind, Link, Parent, ServerRequest, Status};
 use maitred_trace::{Attribute, Context, Format, Limits, Span, SpanId, TraceId, Value};
 
-use super::{TracePhases, span_id};
+use super::ids::span_id;
+use super::rules::TracePhases;
 
 /// Values of a query that are secrets by themselves: of signed URLs.
 const SECRETS: [&[u8]; 4] = [b"AWSAccessKeyId", b"Signature", b"sig", b"X-Goog-Signature"];
