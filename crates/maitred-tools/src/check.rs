@@ -17,6 +17,7 @@ pub fn check(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
         loading::look(program, &loaded.config, &checked, host)?;
     }
     let tls = tls::Material::read(&loaded.config, &loaded.origins, tls::From::Disk)?;
+    acme::wishes(&loaded.config, &loaded.origins)?;
     let lines = tls.iter().flat_map(|tls| tls::report(tls));
     let code = print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>());
     if loaded.looks { look(loaded) } else { Ok(code) }
