@@ -350,7 +350,7 @@ fn a_challenge_is_answered_before_hosts_redirects_and_limits() {
     hand.redirect_port = None;
     let statuses = |hand: &mut Hand<'_>, path: &str| {
         hand.head(&format!("{path} HTTP/1.1\r\nHost: t\r\n\r\n"));
-        hand.now += 3 * SECOND;
+        hand.now += 3000 * SECOND;
         hand.own.pop().map_or(0, |(status, ..)| status)
     };
     for path in [
