@@ -62,7 +62,9 @@ pub use maitred_exchange::site::{
     RunningCall, Statistics, Timeouts, WebSocketSettings,
 };
 pub use maitred_exchange::spill::WriterSettings;
-pub use maitred_exchange::tracing::{TracePhases, TraceRules, TraceTrust, Tracing, seed as trace_seed, span_id};
+pub use maitred_exchange::tracing::{
+    TraceLabel, TracePhases, TraceRules, TraceTrust, Tracing, seed as trace_seed, span_id,
+};
 pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};

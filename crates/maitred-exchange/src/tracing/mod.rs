@@ -10,11 +10,12 @@
 mod span;
 
 use std::cell::RefCell;
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use maitred_http::trace::Arrival;
+use maitred_http::trace::{Arrival, Hex};
 use maitred_http::{Peer, RequestHead, TracePlace};
 use maitred_io::clock;
 use maitred_io::sync::NamedLock;
@@ -101,6 +102,28 @@ pub fn seed() -> [u64; 2] {
 #[must_use]
 pub fn span_id() -> [u8; 8] {
     IDS.with_borrow_mut(|ids| *ids.span().bytes())
+}
+
+/// The trace of a request as lines of the error log name it: ` [trace_id=... span_id=...]`; nothing without one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TraceLabel(Option<([u8; 16], [u8; 8])>);
+
+impl TraceLabel {
+    /// By the value of the field `traceparent` that the application has got: our span, or, without tracing, that of the caller.
+    #[must_use]
+    pub fn of_field(field: Option<&[u8]>) -> Self {
+        let context = field.and_then(Context::parse);
+        Self(context.map(|context| (*context.trace.bytes(), *context.span.bytes())))
+    }
+}
+
+impl fmt::Display for TraceLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some((trace, span)) => write!(f, " [trace_id={} span_id={}]", Hex(trace), Hex(span)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Tracing {
