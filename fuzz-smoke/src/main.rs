@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 #[path = "../../fuzz/fuzz_targets/accepted.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod accepted;
+#[path = "../../fuzz/fuzz_targets/acme_answers.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod acme_answers;
 #[path = "../../fuzz/fuzz_targets/fieldset.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod fieldset;
@@ -95,6 +98,7 @@ type Target = fn(&[u8]);
 /// Every file of `fuzz/fuzz_targets`.
 const TARGETS: &[(&str, Target)] = &[
     ("accepted", accepted::run),
+    ("acme_answers", acme_answers::run),
     ("fieldset", fieldset::run),
     ("forwarded", forwarded::run),
     ("h1_chunked", h1_chunked::run),

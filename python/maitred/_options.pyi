@@ -32,6 +32,18 @@ class Options(TypedDict, total=False):
     tls_handshake_rate: float | str | None
     tls_watch: float | None
     hsts: float | str | None
+    acme: Text | None
+    acme_host: Text | Iterable[Text] | None
+    acme_directory: Text | None
+    acme_ca: Text | None
+    acme_folder: Text | None
+    acme_profile: Text | None
+    acme_eab: Text | None
+    acme_chain: Text | None
+    acme_challenge: Text | Iterable[Text] | None
+    acme_hook: Text | None
+    acme_on_demand: Text | Iterable[Text] | None
+    acme_ask: Text | None
     http2: Literal["on", "off", "only"] | None
     http2_streams: int | None
     http2_upgrade: bool | None

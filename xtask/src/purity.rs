@@ -16,6 +16,7 @@ pub(crate) const PURE_CRATES: &[&str] = &[
     "maitred-finding",
     "maitred-pool",
     "maitred-trace",
+    "maitred-acme",
 ];
 
 /// Modules of the standard library that reach outside the process, or observe something other than the arguments.

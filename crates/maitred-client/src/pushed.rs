@@ -104,7 +104,7 @@ impl fmt::Debug for NotBegun {
     }
 }
 
-/// What a driver does next.
+/// The next thing for a driver to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Wait for one of the [sockets](Pushed::sockets), for the waker, or until this time.

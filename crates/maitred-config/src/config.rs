@@ -12,6 +12,7 @@ use maitred_server::{
     WebSocketSettings, WriterSettings,
 };
 
+use crate::acme_values::{Acme, AcmeConfig};
 use crate::error_page::ErrorPageFile;
 use crate::mounted::MountedApplication;
 use crate::otlp::OtlpConfig;
@@ -32,6 +33,8 @@ pub struct Config {
     pub listen: Vec<ListenAddress>,
     /// TLS of all hosts.
     pub tls: TlsConfig,
+    /// Orders of certificates.
+    pub acme: AcmeConfig,
     /// Whether the server speaks HTTP/2.
     pub http2: Http2,
     /// Whether a client of HTTP/1.1 may go over to HTTP/2.
@@ -189,6 +192,8 @@ pub struct SiteConfig {
     pub keys: Vec<PathBuf>,
     /// Files of OCSP responses, in the same order; `-` for none.
     pub ocsp: Vec<PathBuf>,
+    /// Whether certificates are ordered.
+    pub acme: Acme,
     /// Whether clients are asked for a certificate.
     pub client_auth: ClientAuth,
     /// Files of the authorities that sign certificates of clients.

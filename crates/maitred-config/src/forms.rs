@@ -13,8 +13,9 @@ use maitred_log::{Format, Mask};
 use maitred_match::{CertificatePattern, HeaderPattern, HostCondition, Network, PathPattern};
 use maitred_server::limits::RouteBandwidth;
 use maitred_server::tls::{UnknownName, Version};
-use maitred_server::{Overflow, Period, Strategy, TracePhases, TraceTrust};
+use maitred_server::{HostPattern, Overflow, Period, Strategy, TracePhases, TraceTrust};
 
+use crate::acme_values::{self, Acme, Challenge, Directory, Url};
 use crate::error_page::{ErrorPageFile, error_page};
 use crate::limits as limit_values;
 use crate::mounted::{MountedApplication, mounted};
@@ -374,6 +375,20 @@ pub(crate) const HSTS: One<Option<Hsts>> = One {
     takes: tls_values::HSTS,
     holds: Holds::NumberOrText,
 };
+
+pub(crate) const ACME: One<Acme> = One {
+    read: acme_values::acme,
+    show: |acme| Some(quoted(acme_values::show_acme(acme))),
+    takes: "an address of mail, on or off",
+    holds: Holds::Text,
+};
+pub(crate) const DIRECTORY: One<Directory> =
+    written(acme_values::directory, "letsencrypt, letsencrypt-staging or a URL");
+pub(crate) const URL: One<Url> = written(acme_values::url, "a URL");
+pub(crate) const COMMAND: One<String> = written(acme_values::command, "a command");
+pub(crate) const TEXT: One<String> = written(|text| Ok(text.to_owned()), "text");
+pub(crate) const CHALLENGES: List<Challenge> = texts(|texts| each(texts, acme_values::challenge), TEXTS);
+pub(crate) const NAMES: List<HostPattern> = texts(|texts| each(texts, value::pattern), TEXTS);
 
 /// An existing file; which one is checked with the rest of the configuration.
 pub(crate) const FILE: One<PathBuf> =

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use maitred_certificates::Wishes;
 use maitred_server::listening::Address;
 
 use crate::mounted::MountedApplication;
@@ -29,6 +30,8 @@ pub struct Checked {
     pub environment: Vec<(String, String)>,
     /// The material of TLS, if there are certificates and their files have been read.
     pub tls: Option<Arc<Material>>,
+    /// What is ordered by ACME, in the process that orders.
+    pub acme: Option<Wishes>,
 }
 
 impl Checked {
@@ -168,7 +171,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     let listeners = listeners(&config.listen).map_err(|bad| bad.at(at("listen")))?;
     let wanted = rights::wanted(config, origins)?;
     tls::check(config, origins)?;
-    Ok(Checked { listeners, sites, wanted, environment, tls: None })
+    Ok(Checked { listeners, sites, wanted, environment, tls: None, acme: None })
 }
 
 /// Checks the applications and files of one host; `place` returns the place of a key in the configuration.

@@ -37,7 +37,7 @@ use maitred_spool::{BodyMemory, Spooler};
 use maitred_stats::exposition::Format;
 use maitred_stats::memory::Memory;
 use maitred_stats::{Arena, Counter};
-use maitred_tls::Terms;
+use maitred_tls::{Challenges, Terms};
 
 use crate::hosts::Hosts;
 use crate::proxies::Proxies;
@@ -94,6 +94,8 @@ pub struct Site {
     pub timeouts: Timeouts,
     /// TLS settings; none without TLS.
     pub tls: ArcSwapOption<Terms>,
+    /// The open challenges of a certificate authority; none where no certificate is ordered.
+    pub challenges: Option<Arc<dyn Challenges>>,
     /// Settings of HTTP/2; none where it is off.
     pub http2: Option<Http2Settings>,
     /// Counters of HTTP/2.

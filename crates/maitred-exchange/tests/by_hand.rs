@@ -33,6 +33,7 @@ use maitred_match::Ambiguity;
 use maitred_runtime::{CallFacts, CallSpan, Exchange, Handler, Outgoing, Request};
 use maitred_spool::BodyMemory;
 use maitred_stats::{ARENA_BYTES, Arena, Times, memory};
+use maitred_tls::Challenges;
 use maitred_trace::{Exporter, Format, Sampler, Signal, Step, exporter};
 use maitred_turns::Turn;
 
@@ -40,10 +41,14 @@ const SECOND: u64 = 1_000_000_000;
 
 /// What the exchanges of a test share: an application at `/app`, `/health`, bodies of at most 10 bytes.
 fn site(limits: &Limits) -> Arc<Site> {
-    site_with(limits, None)
+    site_with(limits, None, None)
 }
 
-fn site_with(limits: &Limits, tracing: Option<Tracing>) -> Arc<Site> {
+fn site_with(
+    limits: &Limits,
+    tracing: Option<Tracing>,
+    challenges: Option<Arc<dyn Challenges>>,
+) -> Arc<Site> {
     let routes = Routes::new().with_mounted("/app", "", Arc::new(|exchange: Exchange| drop(exchange)));
     let hosts = Hosts::new(routes, ErrorPages::default(), Vec::new()).expect("one host");
     let arena = Arena::new(memory::private(ARENA_BYTES / 8 + 2048));
@@ -70,6 +75,7 @@ fn site_with(limits: &Limits, tracing: Option<Tracing>) -> Arc<Site> {
         guard: Guard::new(limits, [0].into_iter(), None),
         timeouts: Timeouts::default(),
         tls: ArcSwapOption::empty(),
+        challenges,
         http2: None,
         http2_counters: Http2Counters::new(&arena),
         websockets: None,
@@ -310,6 +316,57 @@ fn a_body_that_pauses_is_late_when_its_time_is_over() {
     assert_eq!(stream.check_body(&site, due), Err(Late::Silent));
 }
 
+struct Open;
+
+impl Challenges for Open {
+    fn http(&self, token: &str) -> Option<String> {
+        (token == "to-ken_1").then(|| "to-ken_1.thumbprint".to_owned())
+    }
+
+    fn tls_alpn(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+#[test]
+fn a_challenge_is_answered_before_hosts_redirects_and_limits() {
+    let mut limits = Limits::default();
+    (limits.clients.rate, limits.clients.burst) = (1, 1);
+    let (asked, off) = (site_with(&limits, None, Some(Arc::new(Open))), site(&Limits::default()));
+    let mut hand = Hand::new(&asked);
+    hand.redirect_port = Some(443);
+    for line in [
+        "GET /.well-known/acme-challenge/to-ken_1 HTTP/1.1\r\nHost: t",
+        "HEAD /.well-known/acme-challenge/to-ken_1 HTTP/1.1\r\nHost: t",
+        "GET http://other.example/.well-known/acme-challenge/to-ken_1?a=b HTTP/1.1\r\nHost: t",
+        "GET /.well-known/acme-challenge/to-ken_1 HTTP/1.0",
+        "GET /.well-known/acme-challenge/to-ken_1 HTTP/1.1\r\nHost: t\r\nUpgrade: websocket\r\nConnection: upgrade",
+    ] {
+        hand.head(&format!("{line}\r\n\r\n"));
+        let answer = hand.own.pop().map(|(status, text, _)| (status, text));
+        assert_eq!(answer, Some((200, "to-ken_1.thumbprint".to_owned())), "{line}");
+    }
+    // No application, and the rate of the client counts.
+    hand.redirect_port = None;
+    let mut statuses = |hand: &mut Hand<'_>, path: &str| {
+        hand.head(&format!("{path} HTTP/1.1\r\nHost: t\r\n\r\n"));
+        hand.now += 3 * SECOND;
+        hand.own.pop().map_or(0, |(status, ..)| status)
+    };
+    for path in [
+        "GET /.well-known/acme-challenge/other",
+        "GET /.well-known/acme-challenge/to-ken_1/",
+        "GET /.well-known/acme-challenge/%74o-ken_1",
+        "GET /.well-known/acme-challenge/",
+        "GET /.well-known/acme-challenge",
+        "GET /x/.well-known/acme-challenge/to-ken_1",
+        "POST /.well-known/acme-challenge/to-ken_1",
+    ] {
+        assert_eq!(statuses(&mut hand, path), 404, "{path}");
+    }
+    assert_eq!(statuses(&mut Hand::new(&off), "GET /.well-known/acme-challenge/to-ken_1"), 404);
+}
+
 fn tracing(trust: TraceTrust, sampler: &str, signals: &[Signal]) -> Tracing {
     let rules = TraceRules {
         trust,
@@ -341,7 +398,7 @@ fn field(head: &RequestHead, name: &str) -> Vec<String> {
 #[test]
 fn the_application_gets_one_parent_which_is_our_span() {
     let site =
-        site_with(&Limits::default(), Some(tracing(TraceTrust::Proxies, "always_off", &[Signal::Traces])));
+        site_with(&Limits::default(), Some(tracing(TraceTrust::Proxies, "always_off", &[Signal::Traces])), None);
     let head = given(&site, &format!("traceparent: {PARENT}\r\ntracestate: a=1\r\n"));
     let place = head.trace.expect("a place");
     let [parent] = &field(&head, "traceparent")[..] else { panic!("one field") };
@@ -357,7 +414,7 @@ fn the_application_gets_one_parent_which_is_our_span() {
 
 #[test]
 fn the_parent_of_a_peer_without_trust_is_a_link() {
-    let site = site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_on", &[Signal::Traces])));
+    let site = site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_on", &[Signal::Traces])), None);
     let place = given(&site, &format!("traceparent: {PARENT}\r\n")).trace.expect("a place");
     let (trace, span) = place.link.expect("a link");
     assert!(trace[0] == 0x4b && span[1] == 0xf0 && place.trace != trace && place.is_sampled());
@@ -366,7 +423,7 @@ fn the_parent_of_a_peer_without_trust_is_a_link() {
 #[test]
 fn without_spans_the_parent_passes_as_it_came() {
     for tracing in [None, Some(tracing(TraceTrust::All, "always_on", &[Signal::Metrics]))] {
-        let site = site_with(&Limits::default(), tracing);
+        let site = site_with(&Limits::default(), tracing, None);
         let head = given(&site, &format!("traceparent: {PARENT}\r\n"));
         assert_eq!((head.trace, field(&head, "traceparent")), (None, vec![PARENT.to_owned()]));
     }
@@ -409,7 +466,7 @@ fn noted(site: &Arc<Site>, status: u16, millis: u64, end: End, call: Option<Call
 
 #[test]
 fn the_span_of_a_request_has_its_route_its_parts_and_its_calls() {
-    let site = site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])));
+    let site = site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
     let facts = CallFacts { span: [7; 8], method: maitred_http::Method::Post, path: b"/charge".as_slice().into() };
     let call = CallSpan {
         facts: Box::new(facts),
@@ -446,7 +503,7 @@ fn the_span_of_a_request_has_its_route_its_parts_and_its_calls() {
 #[test]
 fn the_slow_and_the_failed_are_kept_whatever_the_sampling_says() {
     let site =
-        site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_off", &[Signal::Traces])));
+        site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_off", &[Signal::Traces])), None);
     for (status, millis, end, kept) in [
         (200, 999, End::Complete, false),
         (404, 5, End::Complete, false),

@@ -36,6 +36,7 @@ pub(crate) fn apply(
             format: endpoint.format,
             gzip: endpoint.gzip,
             resource: resource.clone(),
+            pid: resource.iter().all(|(key, _)| key != "process.pid").then(std::process::id),
             delay: u64::try_from(endpoint.delay.as_nanos()).unwrap_or(u64::MAX / 2),
             batch: endpoint.batch,
             queue: endpoint.queue,
@@ -58,8 +59,7 @@ pub(crate) fn apply(
         limits: found.limits,
     };
     settings.tracing = Some(Tracing::new(rules, exporters));
-    settings.otlp =
-        OtlpSettings { targets, interval: found.metric_interval, exponential: found.exponential };
+    settings.otlp = OtlpSettings { targets, interval: found.metric_interval, exponential: found.exponential };
     Ok(())
 }
 
@@ -77,7 +77,6 @@ fn resource(found: &Environment) -> Vec<(String, String)> {
         }
     };
     add("service.instance.id", parts.join("-"));
-    add("process.pid", std::process::id().to_string());
     resource
 }
 

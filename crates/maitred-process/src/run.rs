@@ -10,12 +10,13 @@ use std::time::Duration;
 use maitred_config::output::say_plain;
 use maitred_config::tls::{From, Material};
 use maitred_config::{
-    Checked, Config, EXIT_FAILURE, EXIT_USAGE, Inputs, Loaded, LogLevel, LogPlace, Problem, Wanted, pools,
-    validation,
+    Checked, Config, EXIT_FAILURE, EXIT_USAGE, Inputs, Loaded, LogLevel, LogPlace, Problem, Wanted, acme,
+    pools, validation,
 };
 use maitred_control::{Doors, lock};
 use maitred_server::{BoundListeners, Log, Server, StartError};
 
+use crate::certificates::Certificates;
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
 use crate::host::{Application, ErrorLog, Host, Signal, Voice};
@@ -28,7 +29,7 @@ use crate::service::Service;
 use crate::supervisor::{self, Predecessor, Worker};
 use crate::tls_terms::Running;
 use crate::tls_watch::Watch;
-use crate::{control, listeners, logs, settings};
+use crate::{certificates, control, listeners, logs, settings};
 
 /// Longest wait for the logs at the end of the process: a disk needs less, and a pipe without a reader
 /// would take for ever.
@@ -71,6 +72,12 @@ fn run_here(
         (None, None) => From::Disk,
     };
     checked.tls = Material::read(&loaded.config, &loaded.origins, from)?;
+    checked.acme = match (worker, &predecessor) {
+        (Some(_), _) => None,
+        // The rights of the start are gone, and the account is known by now.
+        (None, Some(_)) => acme::wishes_again(&loaded.config, None),
+        (None, None) => acme::wishes(&loaded.config, &loaded.origins)?,
+    };
     let mut service = match worker {
         Some(worker) => Service::of_worker(worker.at_once()),
         None => Service::begin(),
@@ -90,7 +97,9 @@ fn run_here(
             if predecessor.is_none() {
                 service.claim_pid_file(&loaded.config, &loaded.origins)?;
             }
-            early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
+            let early = early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?;
+            certificates::check(&loaded.config, &loaded.origins)?;
+            early
         }
     };
     let several = loaded.config.workers.number() > 1 || loaded.config.development.on;
@@ -236,6 +245,7 @@ impl Start<'_> {
             single: !applications.is_empty() && config.most_threads() == 1,
             looped: looped > 0 && looped == applications.len(),
             tls: checked.tls.as_ref().map(|tls| Running::new(Arc::clone(tls), config, worker.is_some())),
+            certificates: Certificates::default(),
         };
         let ended = self.serve_loaded(reload, early, bound, hooks, applications);
         match &ended {
@@ -248,7 +258,7 @@ impl Start<'_> {
 
     fn serve_loaded(
         &self,
-        reload: Reload,
+        mut reload: Reload,
         early: Option<Early>,
         bound: Option<BoundListeners>,
         hooks: Option<&HookThread>,
@@ -328,6 +338,9 @@ impl Start<'_> {
             true => log.debug(format_args!("{line}")),
             false => log.info(format_args!("{line}")),
         };
+        if worker.is_none() {
+            reload.certificates = Certificates::begin(checked.acme.clone(), config, log);
+        }
         let reload = Arc::new(Mutex::new(reload));
         let operator = Operator {
             reload: Arc::clone(&reload),
@@ -358,7 +371,7 @@ impl Start<'_> {
         // The supervisor waits for drain-delay before it ends a worker.
         let delay = if worker.is_some() { Duration::ZERO } else { delay };
         let limits = Limits { delay, drain, events };
-        let told = Told { server: &server, service, log };
+        let told = Told { server: &server, service, log, reload: &reload };
         let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
         drop(watch);
         if code <= EXIT_FAILURE {
@@ -381,7 +394,7 @@ impl Start<'_> {
         let Self { worker, log, service, .. } = *self;
         match signal {
             Signal::Reload => service.reloads(log, || {
-                lock(reload).again(server, log);
+                lock(reload).again(server, log, worker.is_none());
             }),
             Signal::Reopen => {
                 log.reopen();
@@ -417,6 +430,7 @@ enum Ended {
 /// A server that reports its end to the service manager.
 struct Told<'a> {
     server: &'a Server,
+    reload: &'a Mutex<Reload>,
     service: &'a Service,
     log: &'a Log,
 }
@@ -430,6 +444,7 @@ impl Drain for Told<'_> {
     fn drain(&self) {
         self.service.stops("draining", self.log);
         self.server.drain();
+        lock(self.reload).certificates.end();
     }
 
     fn wait_drained(&self, limit: Duration) -> bool {

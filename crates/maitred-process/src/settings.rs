@@ -5,7 +5,7 @@ use std::sync::Arc;
 use maitred_config::validation::CheckedSite;
 use maitred_config::value::Spans;
 use maitred_config::{
-    Checked, Config, HostConfig, Origins, Problem, SiteConfig, development, error_page, filters, http2,
+    Checked, Config, HostConfig, Origins, Problem, SiteConfig, acme, development, error_page, filters, http2,
     pools, proxies,
 };
 use maitred_files::{Now, StaticFiles, StaticSettings};
@@ -57,6 +57,7 @@ pub(crate) fn make(
         .collect();
     settings.listeners = listeners::settings(checked);
     settings.tls = checked.tls.as_ref().map(|tls| Arc::clone(&tls.terms));
+    settings.challenges = acme::is_on(config).then(|| Arc::new(acme::folder(config)) as Arc<_>);
     settings.http2 = http2::settings(config);
     settings.websockets = config.has_websockets.then_some(config.websockets);
     settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);

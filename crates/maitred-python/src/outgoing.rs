@@ -1,7 +1,7 @@
 //! The calls of a request to other servers, and the observer of all calls.
 //!
 //! ```text
-//! first client: count ──> each request from then on: calls_of, enter ──> a call: begin, note, then the client's begin ──> leave
+//! import of maitred.http: count_calls ──> each request from then on: calls_of, enter ──> a call: begin, note_request, then the client's begin ──> leave
 //! ```
 //! Promises: a call counts for the request in whose context it is made (PEP 567), on any thread or task. Outside of requests, and without a
 //! running server, a call costs a load here. Leaves out: the calls (`client/`), and the counts (`Calls` of maitred-exchange).
@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use maitred_client::key::Key;
 use maitred_client::{Observer, Phase, Report};
 use maitred_http::{FieldSet, Method};
+use maitred_io::tasks;
 use maitred_runtime::{Begun, CallFacts, Exchange, Outgoing, outgoing};
 use maitred_server::{RequestId, span_id};
 use pyo3::prelude::*;
@@ -45,11 +46,13 @@ pub(crate) struct RequestCalls {
     passed: Vec<(&'static str, Box<[u8]>)>,
 }
 
-/// Requests have their calls counted from now on: the first client of the process has been made.
+/// Requests have their calls counted from now on. A client may be made within a request, which then counts as well: so the import of
+/// `maitred.http` says this.
 ///
 /// # Errors
 /// There is no memory.
-pub(crate) fn count(py: Python<'_>) -> PyResult<()> {
+#[pyfunction]
+pub(crate) fn count_calls(py: Python<'_>) -> PyResult<()> {
     CURRENT.get_or_try_init(py, || {
         let variable = py.import("contextvars")?.getattr("ContextVar")?;
         let default = pyo3::types::PyDict::new(py);
@@ -126,13 +129,17 @@ fn calls() -> Option<&'static Arc<dyn Observer>> {
 
 struct Spans;
 
+/// Without a server a call has the number of its thread.
+const OF_THREAD: u64 = 1 << 62;
+
 impl Observer for Spans {
     fn begun(&self, key: &Key) -> u64 {
-        calls().map_or(0, |calls| calls.begun(key))
+        let thread = || OF_THREAD | u64::from(tasks::own().unsigned_abs());
+        calls().map_or_else(thread, |calls| calls.begun(key))
     }
 
     fn phase(&self, number: u64, phase: Phase) {
-        if number != 0
+        if number & OF_THREAD == 0
             && let Some(calls) = calls()
         {
             calls.phase(number, phase);
@@ -140,11 +147,15 @@ impl Observer for Spans {
     }
 
     fn ended(&self, number: u64, key: &Key, report: &Report) {
-        if number != 0
+        if number & OF_THREAD == 0
             && let Some(calls) = calls()
         {
             calls.ended(number, key, report);
         }
+    }
+
+    fn describe(&self, number: u64) -> Option<String> {
+        if number & OF_THREAD == 0 { calls()?.describe(number) } else { Some(tasks::describe(number as i32)) }
     }
 }
 

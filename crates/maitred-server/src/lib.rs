@@ -28,6 +28,7 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod connection;
+mod engine_calls;
 mod engine_client;
 pub mod figures;
 mod group;

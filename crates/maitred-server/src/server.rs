@@ -20,6 +20,7 @@ use maitred_spool as spool;
 use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 
 use crate::connection::{Connection, Group};
+use crate::engine_calls::EngineCalls;
 use crate::engine_client::EngineClient;
 use crate::figures;
 use crate::group::groups::{self, Groups};
@@ -54,8 +55,9 @@ pub struct Server {
     groups: Vec<Arc<Group>>,
     /// The way to the collector of OpenTelemetry, if there is one.
     otlp: Option<Arc<Sender>>,
-    /// The client for calls of the engine itself.
+    /// The client for calls of the engine itself, and their driver.
     client: EngineClient,
+    calls: Arc<EngineCalls>,
     /// Strategy of the default pool.
     strategy: Strategy,
     /// The backup pollers, one for each group.
@@ -226,6 +228,7 @@ impl Server {
             guard,
             timeouts: settings.timeouts,
             tls: ArcSwapOption::new(settings.tls),
+            challenges: settings.challenges,
             http2: settings.http2,
             handshakes: Handshakes::new(&arena),
             http2_counters: Http2Counters::new(&arena),
@@ -290,9 +293,17 @@ impl Server {
         // The cell is still empty.
         let _ = site.metrics.set(Box::new(text));
         let client = settings.client;
-        client.serve(&groups);
+        let calls = Arc::new(EngineCalls::by(&groups));
+        client.serve(Arc::clone(&calls) as Arc<_>, Arc::clone(&site.figures.calls) as Arc<_>);
         let otlp = Sender::begin(settings.otlp, &groups);
-        Ok(Self { groups, client, otlp, strategy: first.strategy, backup_pollers: Vec::with_capacity(count) })
+        Ok(Self {
+            groups,
+            client,
+            calls,
+            otlp,
+            strategy: first.strategy,
+            backup_pollers: Vec::with_capacity(count),
+        })
     }
 
     /// The group that accepts; its scheduler has the parts that all groups share.
@@ -452,7 +463,8 @@ impl Drop for Server {
             // The thread ends by itself: it never waits for application code. A panic was logged.
             let _ = poller.join();
         }
-        self.client.close(&self.groups);
+        self.calls.end();
+        self.client.leave(&(Arc::clone(&self.calls) as Arc<_>));
         if let Some(otlp) = &self.otlp {
             otlp.close(&self.groups);
         }

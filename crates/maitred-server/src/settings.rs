@@ -12,7 +12,7 @@ use maitred_io::shared_memory::SharedMemory;
 use maitred_limits::{Limits, ProcessClients};
 use maitred_log::Log;
 use maitred_runtime::{Handler, NativeThreads, ThreadHost};
-use maitred_tls::Terms;
+use maitred_tls::{Challenges, Terms};
 
 use crate::engine_client::EngineClient;
 use crate::listener::{BoundListeners, ListenerSettings};
@@ -40,6 +40,8 @@ pub struct Settings {
     /// TLS settings for listeners with TLS; needed if there are any. [`set_tls`](crate::inspect::LiveSettings::set_tls)
     /// changes them.
     pub tls: Option<Arc<Terms>>,
+    /// The open challenges of a certificate authority (ACME), which all listeners answer; none: requests for them are the application's.
+    pub challenges: Option<Arc<dyn Challenges>>,
     /// Settings of HTTP/2; none: off. By TLS clients and server agree on HTTP/2 (ALPN), so the TLS settings have to
     /// offer it, too.
     pub http2: Option<Http2Settings>,
@@ -136,6 +138,7 @@ impl Settings {
             listeners: Vec::new(),
             bound: None,
             tls: None,
+            challenges: None,
             http2: Some(Http2Settings::default()),
             websockets: Some(WebSocketSettings::default()),
             accept: Accept::Single,

@@ -23,6 +23,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from maitred._engine import count_calls
 from maitred.http._client import AsyncClient, Client
 from maitred.http._errors import (
     Closed,

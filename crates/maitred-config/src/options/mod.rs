@@ -1,6 +1,7 @@
 //! Every option, once. From these tables come the command line, the environment variables, the keys
 //! of `maitred.toml`, `--help`, `maitred check` and docs/operations/configuration.md.
 
+mod acme;
 mod application;
 mod compression;
 mod control;
@@ -33,6 +34,7 @@ pub use workers::MAX_WORKERS;
 const TABLES: [&[Definition]; 20] = [
     serving::OPTIONS,
     tls::OPTIONS,
+    acme::OPTIONS,
     http2::OPTIONS,
     websockets::OPTIONS,
     proxies::OPTIONS,

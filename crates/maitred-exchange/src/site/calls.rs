@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use maitred_client::key::Key;
 use maitred_client::{End, Observer, Phase, Report};
-use maitred_io::clock;
+use maitred_io::{clock, tasks};
 use maitred_log::{CallLine, Log, RequestId};
 use maitred_runtime::{Begun, CallSpan, Outgoing, OutgoingCounts, Slowest, outgoing};
 use maitred_stats::{Arena, CallEnd, EndedCall, Part, Recorder, Upstream, Upstreams};
@@ -57,6 +57,8 @@ struct Call {
     server: u16,
     since: u64,
     outgoing: Option<Begun>,
+    /// The thread of a call that belongs to no request.
+    thread: i32,
 }
 
 impl Call {
@@ -160,7 +162,9 @@ impl Calls {
             /// The place of this thread's last call, which is free again as a rule.
             static NEAR: Cell<usize> = Cell::new(next_thread());
         }
-        let mut call = Some(Call { server, since: clock::monotonic(), outgoing: outgoing::running() });
+        let outgoing = outgoing::running();
+        let thread = if outgoing.is_some() { 0 } else { tasks::own() };
+        let mut call = Some(Call { server, since: clock::monotonic(), outgoing, thread });
         let near = NEAR.try_with(Cell::get).unwrap_or_default();
         for at in (near..near + LISTED).map(|at| at % LISTED) {
             let place = &self.places[at];
@@ -206,8 +210,12 @@ impl Observer for Calls {
     }
 
     fn describe(&self, number: u64) -> Option<String> {
-        let request = self.place(number)?.lock().as_ref()?.request()?.request();
-        Some(format!("request {request}"))
+        let call = self.place(number)?.lock();
+        let call = call.as_ref()?;
+        Some(match call.request() {
+            Some(outgoing) => format!("request {}", outgoing.request()),
+            None => tasks::describe(call.thread),
+        })
     }
 
     fn ended(&self, number: u64, key: &Key, report: &Report) {
@@ -406,6 +414,8 @@ mod tests {
         REQUEST.set(None);
         let number = calls.begun(&key);
         assert_eq!(calls.running()[0].request, None);
+        let holder = calls.describe(number).expect("a thread");
+        assert!(holder.starts_with(&format!("thread {} (", tasks::own())), "{holder}");
         calls.ended(number, &key, &report(End::Dropped, 1, None));
         calls.ended(0, &key, &report(End::Dropped, 1, None));
         assert_eq!((calls.counts()[1].dropped, calls.counts()[1].calls()), (1, 1));

@@ -36,7 +36,7 @@ impl HttpPool {
             return Err(PyValueError::new_err("per_host and total have to be at least 1"));
         }
         expect_forks();
-        outgoing::count(py)?;
+        outgoing::count_calls(py)?;
         let pool = pool::Settings {
             per_key: per_host,
             total,
