@@ -15,7 +15,7 @@ use maitred_client::call::Options;
 use maitred_client::exchange::Timeouts;
 use maitred_client::key::Key;
 use maitred_client::pushed::{CallHandle, Flow, Next, Receiver, RequestBody};
-use maitred_client::{CallError, Observer, Report, Settings, Times};
+use maitred_client::{CallError, Observer, Report, Times};
 use maitred_exchange::Site;
 use maitred_exchange::tracing::Waiting;
 use maitred_h1::{OutgoingRequest, ResponseFacts};
@@ -27,7 +27,7 @@ use maitred_trace::metrics::Period;
 use maitred_trace::{Counts, Post, Signal, Step};
 
 use crate::connection::Group;
-use crate::engine_client::{EngineClient, Task};
+use crate::engine_client::{Driver, EngineClient, Task};
 use crate::otlp_figures::{Active, Reading};
 use crate::otlp_settings::{OtlpSettings, OtlpTarget};
 
@@ -84,12 +84,16 @@ impl Observer for Silent {
 
 impl Sender {
     /// Sends to the collector from now on, by the first group.
-    pub(crate) fn begin(settings: OtlpSettings, groups: &[Arc<Group>]) -> Option<Arc<Self>> {
+    pub(crate) fn begin(
+        settings: OtlpSettings,
+        groups: &[Arc<Group>],
+        driver: Arc<dyn Driver>,
+    ) -> Option<Arc<Self>> {
         let group = groups.first()?;
         let site = Arc::clone(&group.site);
         let tracing = site.tracing.as_ref()?;
-        let client = EngineClient::new(Settings { observer: Some(Arc::new(Silent)), ..Settings::default() });
-        client.serve(groups);
+        let client = EngineClient::default();
+        client.serve(driver, Arc::new(Silent));
         let now = clock::monotonic();
         let figures = Mutex::new(Figures {
             due: now + nanos(settings.interval),
@@ -243,8 +247,8 @@ impl Sender {
     }
 
     /// Sends nothing any more.
-    pub(crate) fn close(&self, groups: &[Arc<Group>]) {
-        self.client.close(groups);
+    pub(crate) fn leave(&self, driver: &Arc<dyn Driver>) {
+        self.client.leave(driver);
     }
 }
 

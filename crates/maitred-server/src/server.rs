@@ -295,7 +295,7 @@ impl Server {
         let client = settings.client;
         let calls = Arc::new(EngineCalls::by(&groups));
         client.serve(Arc::clone(&calls) as Arc<_>, Arc::clone(&site.figures.calls) as Arc<_>);
-        let otlp = Sender::begin(settings.otlp, &groups);
+        let otlp = Sender::begin(settings.otlp, &groups, Arc::clone(&calls) as Arc<_>);
         Ok(Self {
             groups,
             client,
@@ -466,7 +466,7 @@ impl Drop for Server {
         self.calls.end();
         self.client.leave(&(Arc::clone(&self.calls) as Arc<_>));
         if let Some(otlp) = &self.otlp {
-            otlp.close(&self.groups);
+            otlp.leave(&(Arc::clone(&self.calls) as Arc<_>));
         }
         for group in &self.groups {
             group.cut();

@@ -31,7 +31,7 @@ pub(crate) use threads::MAX_THREADS;
 pub use workers::MAX_WORKERS;
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 20] = [
+const TABLES: [&[Definition]; 21] = [
     serving::OPTIONS,
     tls::OPTIONS,
     acme::OPTIONS,
