@@ -202,7 +202,7 @@ def checked(folder: Path, *arguments: str) -> tuple[int, list[str], str]:
 def test_check_looks_at_what_an_order_would_meet(tmp_path: Path, authority: Authority) -> None:
     (tmp_path / "app.py").write_text(APP)
     code, _, errors = checked(tmp_path, "app.py", "--acme")
-    assert code == 2 and "--acme: the configuration orders no certificates; write acme = " in errors
+    assert code == 2 and "there is no name to order a certificate for; name the site, --host" in errors
     folder = tmp_path / "acme"
     folder.mkdir(0o700)
     lines = [

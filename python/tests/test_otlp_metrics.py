@@ -29,7 +29,7 @@ def app(environ, start_response):
         while not os.path.exists("go"):
             time.sleep(0.01)
     body = environ["wsgi.input"].read()
-    start_response("200 OK", [("Content-Length", "7")])
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "7")])
     return [b"a" * 7]
 """
 

@@ -245,8 +245,10 @@ def test_a_caller_without_trust_is_linked(serve: Serve, collector: Collector, tr
     assert span.links == ([] if is_parent else [(TRACE, CALLER)])
 
 
-def test_without_tracing_the_fields_pass_as_they_came(serve: Serve, interface: str) -> None:
-    server = serve(source=SOURCES[interface], checked=False)
+@pytest.mark.parametrize("signals", ["none", "metrics", "metrics,logs"])
+def test_without_spans_the_fields_pass_as_they_came(serve: Serve, collector: Collector, interface: str, signals: str) -> None:
+    arguments = [] if signals == "none" else ["--otlp", collector.url, "--otlp-signals", signals]
+    server = serve(*arguments, source=SOURCES[interface], checked=False)
     assert server.fetch("/", traceparent=PARENT, tracestate="a=1").body.decode() == f"{PARENT} a=1"
 
 

@@ -48,7 +48,7 @@ pub struct Folder(PathBuf);
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the lock ends with the descriptor")] File);
 
-/// The state of the folder by which a new certificate is noticed.
+/// The state of a file by which a new one is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u64, i64, i64);
 
@@ -233,8 +233,12 @@ impl Folder {
 
     /// The mark of the last new certificate: another one than before says that there is one. It costs a stat(2).
     pub fn mark(&self) -> Option<Mark> {
-        let found = fs::metadata(self.0.join(CHANGED)).ok()?;
-        Some(Mark(found.ino(), found.mtime(), found.mtime_nsec()))
+        Mark::of(&self.0.join(CHANGED))
+    }
+
+    /// The mark of the certificate of a name.
+    pub(crate) fn mark_of(&self, name: &str) -> Option<Mark> {
+        Mark::of(&self.certificate(name))
     }
 
     /// Has the orderer, in whichever process, try at once what has failed. Nothing happens if the disk refuses.
@@ -265,6 +269,13 @@ impl Folder {
         let folder = self.0.join(WANTED);
         let taken = entries(&folder).filter(|file| fs::remove_file(folder.join(file)).is_ok());
         taken.filter_map(|file| name::of_file(&file)).collect()
+    }
+}
+
+impl Mark {
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        Some(Self(found.ino(), found.mtime(), found.mtime_nsec()))
     }
 }
 

@@ -306,7 +306,7 @@ mod tests {
             head
         });
         let (token, told) = Token::put(folder);
-        assert_eq!(told.is_fault, false, "{told:?}");
+        assert!(!told.is_fault, "{told:?}");
         let told = way(&wishes(folder), "127.0.0.1", token.as_ref(), [port, port]);
         (told.into_iter().next().expect("one address"), server.join().expect("served"))
     }

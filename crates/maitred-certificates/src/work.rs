@@ -18,6 +18,7 @@ use maitred_acme::{
 };
 use maitred_log::Level;
 
+use crate::Mark;
 use crate::on_demand::OnDemand;
 use crate::state::{self, State};
 use crate::wishes::Wishes;
@@ -61,6 +62,8 @@ struct Entry {
     identifier: Identifier,
     schedule: Schedule,
     state: State,
+    /// The mark of the file at the last look; none before.
+    seen: Option<Option<Mark>>,
     /// A certificate that the disk has not taken.
     unsaved: Option<Vec<u8>>,
 }
@@ -166,7 +169,7 @@ impl<W: World> Work<W> {
         }
         let schedule = serde_json::from_value(state.schedule.clone()).ok();
         let schedule = schedule.unwrap_or_else(|| Schedule::new(self.world.random()));
-        self.names.insert(name.to_owned(), Entry { identifier, schedule, state, unsaved: None });
+        self.names.insert(name.to_owned(), Entry { identifier, schedule, state, seen: None, unsaved: None });
     }
 
     /// Looks at the files: a certificate that is broken or missing is ordered again.
@@ -176,6 +179,10 @@ impl<W: World> Work<W> {
         let mut faults = Vec::new();
         for (name, entry) in &mut self.names {
             if self.running.iter().any(|running| running.name == *name) || entry.unsaved.is_some() {
+                continue;
+            }
+            let mark = self.wishes.folder.mark_of(name);
+            if entry.seen.replace(mark) == Some(mark) {
                 continue;
             }
             let path = self.wishes.folder.certificate(name);

@@ -132,6 +132,13 @@ fn usual(of_system: bool, state: Option<&Path>, data: Option<&Path>, home: Optio
     }
 }
 
+/// `check --acme` without a value is about the certificates of the configuration, or of the names beside it.
+pub(crate) fn ask_for(config: &mut Config) {
+    if config.sites().all(|(_, site)| site.acme == Acme::Off) {
+        config.site.acme = Acme::On(None);
+    }
+}
+
 /// Without `listen` a server with certificates listens where browsers look for it. In development nothing is ordered.
 pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
     if config.development.on {

@@ -85,6 +85,11 @@ impl Source {
         }
     }
 
+    /// Whether no user has said the value.
+    pub fn is_default(&self) -> bool {
+        matches!(self, Self::Default | Self::Acme)
+    }
+
     /// Whether this is a line of a file.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self, Self::File { .. } | Self::DropIn { .. })

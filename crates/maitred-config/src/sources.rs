@@ -106,6 +106,9 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         loaded.origins.set(definition.name, source);
     }
     development::settle(&mut loaded.config, &mut loaded.origins);
+    if loaded.looks {
+        acme::ask_for(&mut loaded.config);
+    }
     acme::settle(&mut loaded.config, &mut loaded.origins);
     hosts::resolve(&mut loaded.config, &loaded.origins)?;
     // `check` shows what was written.

@@ -15,7 +15,7 @@ use maitred_client::call::Options;
 use maitred_client::exchange::Timeouts;
 use maitred_client::key::Key;
 use maitred_client::pushed::{CallHandle, Flow, Next, Receiver, RequestBody};
-use maitred_client::{CallError, Observer, Report, Times};
+use maitred_client::{CallError, Observer, Report, Settings, Times};
 use maitred_exchange::Site;
 use maitred_exchange::tracing::Waiting;
 use maitred_h1::{OutgoingRequest, ResponseFacts};
@@ -87,13 +87,13 @@ impl Sender {
     pub(crate) fn begin(
         settings: OtlpSettings,
         groups: &[Arc<Group>],
-        driver: Arc<dyn Driver>,
+        driver: &Arc<dyn Driver>,
     ) -> Option<Arc<Self>> {
         let group = groups.first()?;
         let site = Arc::clone(&group.site);
         let tracing = site.tracing.as_ref()?;
-        let client = EngineClient::default();
-        client.serve(driver, Arc::new(Silent));
+        let client = EngineClient::new(Settings::default());
+        client.serve(Arc::clone(driver), Arc::new(Silent));
         let now = clock::monotonic();
         let figures = Mutex::new(Figures {
             due: now + nanos(settings.interval),
@@ -247,7 +247,7 @@ impl Sender {
     }
 
     /// Sends nothing any more.
-    pub(crate) fn leave(&self, driver: &Arc<dyn Driver>) {
+    pub(crate) fn close(&self, driver: &Arc<dyn Driver>) {
         self.client.leave(driver);
     }
 }

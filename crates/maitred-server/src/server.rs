@@ -21,7 +21,7 @@ use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 
 use crate::connection::{Connection, Group};
 use crate::engine_calls::EngineCalls;
-use crate::engine_client::EngineClient;
+use crate::engine_client::{Driver, EngineClient};
 use crate::figures;
 use crate::group::groups::{self, Groups};
 use crate::group::thread_registry::{Role, own_name};
@@ -294,8 +294,9 @@ impl Server {
         let _ = site.metrics.set(Box::new(text));
         let client = settings.client;
         let calls = Arc::new(EngineCalls::by(&groups));
-        client.serve(Arc::clone(&calls) as Arc<_>, Arc::clone(&site.figures.calls) as Arc<_>);
-        let otlp = Sender::begin(settings.otlp, &groups, Arc::clone(&calls) as Arc<_>);
+        let driver = Arc::clone(&calls) as Arc<dyn Driver>;
+        client.serve(Arc::clone(&driver), Arc::clone(&site.figures.calls) as Arc<_>);
+        let otlp = Sender::begin(settings.otlp, &groups, &driver);
         Ok(Self {
             groups,
             client,
@@ -464,9 +465,10 @@ impl Drop for Server {
             let _ = poller.join();
         }
         self.calls.end();
-        self.client.leave(&(Arc::clone(&self.calls) as Arc<_>));
+        let driver = Arc::clone(&self.calls) as Arc<dyn Driver>;
+        self.client.leave(&driver);
         if let Some(otlp) = &self.otlp {
-            otlp.leave(&(Arc::clone(&self.calls) as Arc<_>));
+            otlp.close(&driver);
         }
         for group in &self.groups {
             group.cut();

@@ -242,6 +242,7 @@ impl Authority {
     fn authorization(&mut self, number: usize, index: usize) -> HttpResponse {
         let order = &mut self.orders[number];
         let identifier = order.identifiers[index].checked();
+        let is_pattern = identifier != order.identifiers[index];
         let status = match (order.failed == Some(index), order.done[index]) {
             (true, _) => "invalid",
             (_, true) if order.left == 0 => "valid",
@@ -254,7 +255,7 @@ impl Authority {
         let offers: Vec<Value> = self
             .kinds
             .iter()
-            .filter(|kind| !order.identifiers[index].is_wildcard() || **kind == "dns-01")
+            .filter(|kind| !is_pattern || **kind == "dns-01")
             .map(|kind| {
                 let mut offer = json!({
                     "type": kind, "status": status, "token": format!("token_{number}-{index}-{kind}"),
@@ -273,7 +274,7 @@ impl Authority {
         let mut body = json!({
             "status": status, "identifier": { "type": kind, "value": identifier.to_string() }, "challenges": offers,
         });
-        if order.identifiers[index].is_wildcard() {
+        if is_pattern {
             body["wildcard"] = true.into();
         }
         self.waiting(document(200, &body))

@@ -347,12 +347,11 @@ fn names_are_read_as_a_ca_takes_them() {
     ] {
         assert!(read(text).is_err(), "{text}");
     }
-    let file = |text: &str| text.parse::<Identifier>().map(|name| name.file_name());
-    assert_eq!(file("2001:db8::7"), Ok("2001_db8__7".to_owned()));
-    assert_eq!(file("*.shop.example"), Ok("_.shop.example".to_owned()));
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     /// Whatever of an answer is cut, doubled or changed: the order ends, with one line, and no challenge is left.
     #[test]
     fn any_answer_ends_the_order(seed in prop::collection::vec((0usize..14, any::<u16>(), any::<u8>(), 100u16..600), 1..4)) {
