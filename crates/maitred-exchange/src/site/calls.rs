@@ -147,7 +147,8 @@ impl Calls {
         let mut spans = Vec::new();
         for place in &self.places {
             let held = place.lock();
-            if let Some(Call { server, since, outgoing: Some(Begun { outgoing, call: Some(facts) }) }) = &*held
+            let Some(Call { server, since, outgoing: Some(begun), .. }) = &*held else { continue };
+            if let Begun { outgoing, call: Some(facts) } = begun
                 && outgoing.request() == request
             {
                 spans.extend(outgoing.take_spans());
