@@ -19,7 +19,8 @@ use maitred_testkit::client::{Client, by_tls};
 
 use crate::engine_client::{head, say, upstream};
 use crate::harness::{
-    PATIENCE, Running, connect, get, get_last, read_all, read_response, settings, start, text, wait_until,
+    PATIENCE, Running, connect, get, get_last, read_all, read_response, settings, start, terms, text,
+    wait_until,
 };
 
 /// Passes everything on.
@@ -421,10 +422,13 @@ fn streams_of_http2_pass_side_by_side_with_their_own_ends() {
 fn clients_of_two_groups_share_the_connections_to_the_server_behind() {
     const CLIENTS: usize = 6;
     const REQUESTS: usize = 200;
-    let behind = start(settings(Routes::new().with_application(Arc::new(|exchange: Exchange| {
+    let mut behind = settings(Routes::new().with_application(Arc::new(|exchange: Exchange| {
         let answer = String::from_utf8_lossy(exchange.request().head.path()).into_owned();
         text(exchange, answer);
-    }))));
+    })));
+    // Without listeners that speak it, whatever the clients of the tests do.
+    behind.tls = Some(terms());
+    let behind = start(behind);
     let running = through(behind.address, |settings| {
         settings.pool.limits.max_threads = 4;
         settings.poll_groups = 2;
