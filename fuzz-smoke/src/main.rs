@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 #[path = "../../fuzz/fuzz_targets/accepted.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod accepted;
+#[path = "../../fuzz/fuzz_targets/acme_answers.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod acme_answers;
 #[path = "../../fuzz/fuzz_targets/fieldset.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod fieldset;
@@ -70,6 +73,9 @@ mod tls_session;
 #[path = "../../fuzz/fuzz_targets/tls_ticket.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod tls_ticket;
+#[path = "../../fuzz/fuzz_targets/trace_context.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod trace_context;
 #[path = "../../fuzz/fuzz_targets/ws_deflate.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod ws_deflate;
@@ -92,6 +98,7 @@ type Target = fn(&[u8]);
 /// Every file of `fuzz/fuzz_targets`.
 const TARGETS: &[(&str, Target)] = &[
     ("accepted", accepted::run),
+    ("acme_answers", acme_answers::run),
     ("fieldset", fieldset::run),
     ("forwarded", forwarded::run),
     ("h1_chunked", h1_chunked::run),
@@ -109,6 +116,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("tls_files", tls_files::run),
     ("tls_session", tls_session::run),
     ("tls_ticket", tls_ticket::run),
+    ("trace_context", trace_context::run),
     ("ws_deflate", ws_deflate::run),
     ("ws_handshake", ws_handshake::run),
     ("ws_receiver", ws_receiver::run),

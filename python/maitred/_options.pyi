@@ -32,6 +32,18 @@ class Options(TypedDict, total=False):
     tls_handshake_rate: float | str | None
     tls_watch: float | None
     hsts: float | str | None
+    acme: Text | None
+    acme_host: Text | Iterable[Text] | None
+    acme_directory: Text | None
+    acme_ca: Text | None
+    acme_folder: Text | None
+    acme_profile: Text | None
+    acme_eab: Text | None
+    acme_chain: Text | None
+    acme_challenge: Text | Iterable[Text] | None
+    acme_hook: Text | None
+    acme_on_demand: Text | Iterable[Text] | None
+    acme_ask: Text | None
     http2: Literal["on", "off", "only"] | None
     http2_streams: int | None
     http2_upgrade: bool | None
@@ -120,6 +132,11 @@ class Options(TypedDict, total=False):
     server_timing: bool | None
     request_ids: bool | None
     response_ids: bool | None
+    otlp: Text | None
+    otlp_signals: Text | Iterable[Text] | None
+    trace_slow: float | None
+    trace_trust: Literal["proxies", "all", "none"] | None
+    trace_spans: Literal["events", "spans"] | None
     access_log: Text | None
     access_log_format: Text | None
     access_log_mask: float | str | None

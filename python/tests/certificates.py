@@ -8,12 +8,14 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, Reply
+from crews import until
 
 needs_openssl = pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl")
 
@@ -137,6 +139,31 @@ class Answer:
     version: str
     resumed: bool
     session: ssl.SSLSession | None
+
+
+@contextlib.contextmanager
+def handshakes(port: int, context: ssl.SSLContext, name: str = "localhost") -> Iterator[list[str]]:
+    """Two clients that connect and ask without end meanwhile; the serials they have seen, or what went wrong, in order for each of them."""
+    done = threading.Event()
+    seen: list[str] = []
+
+    def ask() -> None:
+        while not done.is_set():
+            try:
+                seen.append(fetch(port, context, name).serial)
+            except (OSError, AssertionError, http.client.HTTPException) as error:
+                seen.append(repr(error))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        until("some are answered", lambda: len(seen) > 5)
+        yield seen
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
 
 
 @contextlib.contextmanager

@@ -24,12 +24,19 @@ SCHEME = "https" if WANTED else "http"
 #: Reason, and the files or tests for which it holds.
 EXEMPT: dict[str, tuple[str, ...]] = {
     "speaks TLS by itself": (
+        "test_acme.py",
+        "test_acme_challenges.py",
+        "test_acme_faults.py",
+        "test_acme_folder.py",
+        "test_acme_names.py",
+        "test_acme_renewal.py",
         "test_tls_options.py",
         "test_tls_reload.py",
         "test_tls_sessions.py",
         "test_tls_abuse.py",
         "test_tls_names.py",
         "test_tls_client_hosts.py",
+        "test_traces.py::test_tls",
         "test_websocket_clients.py",
     ),
     "connections in clear text are looked at": (
@@ -52,6 +59,8 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_no_body.py",
         "test_path_readings.py",
         "test_slow_uploads.py",
+        "test_traces.py::test_streams_of_http_2",
+        "test_traces_hostile.py",
         "test_websocket_cases.py::test_case_over_http_2",
         "test_websocket_h2.py",
     ),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! python → cli → tools → process → config → control  →  server  →  exchange  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime, pool, turns; turns → io; client → h1, io, tls, match; log, compress, files, filters → io, stats, match; io → stats, tls;
+//!                              dispatch → io, stats, runtime, pool, turns; turns → io; acme → tls; client → h1, io, tls, match; trace → compress, stats; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
 
@@ -17,15 +17,29 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-history", &["maitred-stats"]),
     ("maitred-h1", &["maitred-http"]),
     ("maitred-client", &["maitred-http", "maitred-h1", "maitred-io", "maitred-match", "maitred-tls"]),
+    (
+        "maitred-certificates",
+        &[
+            "maitred-acme",
+            "maitred-client",
+            "maitred-h1",
+            "maitred-http",
+            "maitred-log",
+            "maitred-match",
+            "maitred-tls",
+        ],
+    ),
     ("maitred-h2", &["maitred-http"]),
     ("maitred-ws", &[]),
     ("maitred-tls", &[]),
+    ("maitred-acme", &["maitred-http", "maitred-tls"]),
     ("maitred-io", &["maitred-stats", "maitred-tls"]),
     ("maitred-supervise", &[]),
     ("maitred-finding", &[]),
     ("maitred-runtime", &["maitred-http"]),
     ("maitred-match", &["maitred-http"]),
     ("maitred-forward", &["maitred-http", "maitred-match"]),
+    ("maitred-trace", &["maitred-compress", "maitred-http", "maitred-stats"]),
     ("maitred-log", &["maitred-http", "maitred-stats", "maitred-io", "maitred-match"]),
     ("maitred-pool", &[]),
     ("maitred-turns", &["maitred-io"]),
@@ -47,6 +61,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-exchange",
         &[
+            "maitred-trace",
             "maitred-client",
             "maitred-limits",
             "maitred-spool",
@@ -72,6 +87,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "maitred-server",
         &[
             "maitred-client",
+            "maitred-trace",
             "maitred-exchange",
             "maitred-limits",
             "maitred-spool",
@@ -97,6 +113,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-control",
         &[
+            "maitred-certificates",
             "maitred-http",
             "maitred-h1",
             "maitred-history",
@@ -115,6 +132,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-config",
         &[
+            "maitred-trace",
             "maitred-http",
             "maitred-match",
             "maitred-log",
@@ -123,11 +141,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-server",
             "maitred-control",
             "maitred-io",
+            "maitred-certificates",
         ],
     ),
     (
         "maitred-process",
         &[
+            "maitred-trace",
+            "maitred-certificates",
             "maitred-client",
             "maitred-config",
             "maitred-http",
@@ -145,6 +166,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-tools",
         &[
+            "maitred-certificates",
             "maitred-client",
             "maitred-http",
             "maitred-config",

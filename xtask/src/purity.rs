@@ -15,6 +15,8 @@ pub(crate) const PURE_CRATES: &[&str] = &[
     "maitred-history",
     "maitred-finding",
     "maitred-pool",
+    "maitred-trace",
+    "maitred-acme",
 ];
 
 /// Modules of the standard library that reach outside the process, or observe something other than the arguments.

@@ -12,8 +12,10 @@ use maitred_server::{
     WebSocketSettings, WriterSettings,
 };
 
+use crate::acme_values::{Acme, AcmeConfig};
 use crate::error_page::ErrorPageFile;
 use crate::mounted::MountedApplication;
+use crate::otlp::OtlpConfig;
 use crate::proxies::{ForwardedField, TrustedProxy};
 use crate::tls_values::{ClientAuth, Hsts, TlsConfig};
 use crate::value::{AcceptModel, ControlSocket, Http2, Interface, Mount, Spans};
@@ -31,6 +33,8 @@ pub struct Config {
     pub listen: Vec<ListenAddress>,
     /// TLS of all hosts.
     pub tls: TlsConfig,
+    /// Orders of certificates.
+    pub acme: AcmeConfig,
     /// Whether the server speaks HTTP/2.
     pub http2: Http2,
     /// Whether a client of HTTP/1.1 may go over to HTTP/2.
@@ -81,6 +85,8 @@ pub struct Config {
     pub spans: Spans,
     /// The measurements of requests, but for those that [`spans`](Self::spans) says.
     pub insight: Insight,
+    /// Traces and figures by OpenTelemetry.
+    pub otlp: OtlpConfig,
     /// Time in the application after which a request is reported as stuck; zero for never.
     pub stuck_after: Duration,
     /// Longest time from the first to the last byte of a request head; more than zero.
@@ -186,6 +192,8 @@ pub struct SiteConfig {
     pub keys: Vec<PathBuf>,
     /// Files of OCSP responses, in the same order; `-` for none.
     pub ocsp: Vec<PathBuf>,
+    /// Whether certificates are ordered.
+    pub acme: Acme,
     /// Whether clients are asked for a certificate.
     pub client_auth: ClientAuth,
     /// Files of the authorities that sign certificates of clients.

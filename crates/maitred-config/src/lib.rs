@@ -9,6 +9,8 @@
 //! are in [`forms`]. An error names the place of the value, the fault and a remedy. Leaves out: whatever begins, changes or ends a process.
 
 pub mod accounts;
+pub mod acme;
+pub mod acme_values;
 pub mod check;
 pub mod commands;
 pub mod completion;
@@ -30,6 +32,8 @@ pub mod man;
 pub mod mounted;
 pub mod options;
 pub mod origins;
+pub mod otlp;
+pub mod otlp_variables;
 pub mod output;
 mod passed_name;
 pub mod pools;

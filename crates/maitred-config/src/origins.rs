@@ -35,6 +35,8 @@ pub enum Source {
     CommandLine,
     /// The value of development.
     Development,
+    /// The value of a server that orders certificates.
+    Acme,
     /// The command line, by this name of another server for the option.
     Familiar(&'static str),
     /// A change while the server ran.
@@ -50,6 +52,7 @@ impl fmt::Display for Source {
             Self::Environment(name) => write!(f, "environment variable {name}"),
             Self::CommandLine => f.write_str("command line"),
             Self::Development => f.write_str("development"),
+            Self::Acme => f.write_str("acme"),
             Self::Familiar(name) => write!(f, "command line, {name}"),
             Self::Control => f.write_str("changed at run time"),
         }
@@ -73,11 +76,18 @@ impl Source {
             Self::Environment(name) => name.clone(),
             Self::Familiar(name) => (*name).to_owned(),
             Self::Control => definition.name.to_owned(),
-            Self::Default | Self::CommandLine | Self::Development if definition.is_positional() => {
+            Self::Default | Self::CommandLine | Self::Development | Self::Acme
+                if definition.is_positional() =>
+            {
                 definition.name.to_owned()
             }
-            Self::Default | Self::CommandLine | Self::Development => definition.flag(),
+            Self::Default | Self::CommandLine | Self::Development | Self::Acme => definition.flag(),
         }
+    }
+
+    /// Whether no user has said the value.
+    pub fn is_default(&self) -> bool {
+        matches!(self, Self::Default | Self::Acme)
     }
 
     /// Whether this is a line of a file.

@@ -14,7 +14,7 @@ use crate::commands::Command;
 use crate::options::renamed::Names;
 use crate::options::{self, Kind};
 use crate::origins::Assignment;
-use crate::{BadValue, Config, Origins, Problem, Source, development, hosts, listen, pools, tables};
+use crate::{BadValue, Config, Origins, Problem, Source, acme, development, hosts, listen, pools, tables};
 use file::SourceFile;
 pub(crate) use reading::utf8;
 
@@ -43,6 +43,8 @@ pub struct Loaded {
     pub command: Command,
     /// What help is wanted about; nothing for the short text.
     pub topic: Vec<String>,
+    /// `check --acme`: what an authority would meet is looked at, too.
+    pub looks: bool,
     /// The merged options.
     pub config: Config,
     /// The origins of their values.
@@ -61,6 +63,7 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     let mut loaded = Loaded {
         command: line.command,
         topic: line.topic,
+        looks: line.looks,
         config: Config::with_defaults(),
         origins: Origins::default(),
         files: Vec::new(),
@@ -103,6 +106,10 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         loaded.origins.set(definition.name, source);
     }
     development::settle(&mut loaded.config, &mut loaded.origins);
+    if loaded.looks {
+        acme::ask_for(&mut loaded.config);
+    }
+    acme::settle(&mut loaded.config, &mut loaded.origins);
     hosts::resolve(&mut loaded.config, &loaded.origins)?;
     // `check` shows what was written.
     if loaded.command == Command::Run {

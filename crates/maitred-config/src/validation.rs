@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use maitred_certificates::Wishes;
 use maitred_server::listening::Address;
 
 use crate::mounted::MountedApplication;
@@ -13,7 +14,7 @@ use crate::tls::{self, Material};
 use crate::value::{Interface, Mount};
 use crate::{
     BadValue, Config, ListenAddress, Origins, Problem, SiteConfig, Source, Wanted, development, env_file,
-    error_page, logs, pools, rights, tables,
+    error_page, logs, otlp_variables, pools, rights, tables,
 };
 
 /// The configuration as it applies to this machine, found while it was checked.
@@ -29,6 +30,8 @@ pub struct Checked {
     pub environment: Vec<(String, String)>,
     /// The material of TLS, if there are certificates and their files have been read.
     pub tls: Option<Arc<Material>>,
+    /// What is ordered by ACME, in the process that orders.
+    pub acme: Option<Wishes>,
 }
 
 impl Checked {
@@ -141,6 +144,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
         Some(path) => env_file::read(path, &at("env-file"))?,
         None => Vec::new(),
     };
+    otlp_variables::read(config, origins, &environment)?;
     let mut sites = Vec::with_capacity(1 + config.hosts.len());
     for (host, site) in config.sites() {
         let name = host.map(|host| host.name.as_str());
@@ -167,7 +171,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     let listeners = listeners(&config.listen).map_err(|bad| bad.at(at("listen")))?;
     let wanted = rights::wanted(config, origins)?;
     tls::check(config, origins)?;
-    Ok(Checked { listeners, sites, wanted, environment, tls: None })
+    Ok(Checked { listeners, sites, wanted, environment, tls: None, acme: None })
 }
 
 /// Checks the applications and files of one host; `place` returns the place of a key in the configuration.

@@ -5,6 +5,7 @@ use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use maitred_finding::Picture;
 use maitred_server::Server;
 
 use super::dashboard::Feed;
@@ -12,7 +13,7 @@ use super::doors::Bell;
 use super::inner::{Answers, Inner};
 use super::sessions::Sessions;
 use super::strangers::Strangers;
-use super::{Answered, Caller, Doors, Finder, Keeper, Owner, Question, Relay, WrongToken, http};
+use super::{Answered, Caller, Doors, Finder, Keeper, Owner, Question, Relay, WrongToken, http, picture_of};
 
 /// A server that can be asked and changed, until [`end`](Self::end) or its drop.
 pub struct Control {
@@ -62,6 +63,11 @@ impl Control {
     /// The answer to a question that came another way than by a door.
     pub fn ask(&self, question: &Question, caller: Caller) -> Answered {
         self.inner.answer(question, caller)
+    }
+
+    /// A picture of this process, to be compared with a later one; none after the end.
+    pub fn picture(&self) -> Option<Picture> {
+        self.inner.with_server(picture_of)
     }
 
     /// Lets go of the server: questions that are being answered are, later ones are not.

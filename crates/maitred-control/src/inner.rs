@@ -115,7 +115,7 @@ impl Inner {
                     && question.is_query()
                     && self.finder.is_first()
                 {
-                    self.with_server(|asking| asking.finder.keep(picture_of(asking.server)));
+                    self.with_server(|asking| asking.finder.keep(picture_of(asking)));
                     self.finder.wait();
                 }
                 self.with_server(|asking| answer::answer(asking, question, &caller)).unwrap_or_else(ended)

@@ -14,7 +14,7 @@ pub(super) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
 /// The answer of this process. The first question has waited before (`Inner::answer`), without the objects that this
 /// one holds.
 pub(super) fn finding(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
-    let mut answer = asking.finder.answer(picture_of(asking.server));
+    let mut answer = asking.finder.answer(picture_of(asking));
     asking.finder.add_place(&mut answer, || threads::stacks(asking, &Given::default()).ok()?.value);
     Ok(answer)
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use maitred_certificates::Status;
 use maitred_server::Server;
 
 /// The program around a server.
@@ -31,6 +32,11 @@ pub trait Owner: Send + Sync + 'static {
 
     /// The files of the certificates, in the order of the server's [`Terms`](maitred_server::tls::Terms).
     fn certificate_files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The certificates that are ordered from an authority (ACME), by their names.
+    fn orders(&self) -> Vec<Status> {
         Vec::new()
     }
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::given::{option, optional, required, unless_given};
 use super::{
     Argument, Done, Given, QueryContext, Refusal, WORKER, change, deliveries, did_you_mean, explain, finding,
-    history, http2, logs, memory, over_time, pool, recent, requests, stats, status, threads, tls, upstreams,
-    websockets,
+    history, http2, logs, memory, otlp, over_time, pool, recent, requests, stats, status, threads, tls,
+    upstreams, websockets,
 };
 
 /// A query or a change.
@@ -98,6 +98,12 @@ const COMMANDS: &[Command] = &[
         upstreams::upstreams,
     ),
     query(
+        "otlp",
+        &[],
+        "Spans, figures and records for a collector of OpenTelemetry: sent, waiting, lost, and why.",
+        otlp::otlp,
+    ),
+    query(
         logs::LOGS,
         &[
             option("which", "error or access"),
@@ -173,7 +179,7 @@ const COMMANDS: &[Command] = &[
     query(
         "tls",
         &[POOL],
-        "Certificates with their names, files and ends, what clients are asked for, and handshakes.",
+        "Certificates with their names, files, ends and orders, what clients are asked for, and handshakes.",
         tls::tls,
     ),
     change("tls reload", &[], "Loads the files of TLS as they are now.", change::reload_tls),

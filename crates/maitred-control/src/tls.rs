@@ -1,5 +1,6 @@
 //! TLS: the certificates of the server, the certificates that it asks of clients, and the counts of handshakes.
 
+use maitred_certificates::Status;
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
 
@@ -15,10 +16,13 @@ pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal
     let Some(terms) = asking.server.settings().tls() else {
         return Err(Refusal::conflict("no listener speaks TLS: there is no certificate (tls-cert)"));
     };
-    let files = asking.owner.certificate_files();
+    let (files, orders) = (asking.owner.certificate_files(), asking.owner.orders());
     let now = clock::unix_seconds();
-    let certificates = terms.identities().iter().enumerate();
-    let certificates = certificates.map(|(at, info)| shown(info, files.get(at), now)).collect::<Vec<_>>();
+    let certificates = terms.identities().iter().enumerate().map(|(at, info)| {
+        let order = orders.iter().find(|order| is_for(info, order));
+        shown(info, files.get(at), order, now)
+    });
+    let certificates = certificates.collect::<Vec<_>>();
     let mut answer = Map::new();
     answer.insert("certificates".to_owned(), certificates.into());
     let rules = (0..).zip(terms.rules()).filter_map(|(number, policy)| rules(asking, &terms, number, policy));
@@ -36,7 +40,12 @@ pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal
     Ok(answer.into())
 }
 
-fn shown(info: &IdentityInfo, file: Option<&String>, now: u64) -> Value {
+/// Whether the order is that of this certificate, or of the one that takes its place.
+pub(super) fn is_for(info: &IdentityInfo, order: &Status) -> bool {
+    *info.names == [order.name.as_str()]
+}
+
+fn shown(info: &IdentityInfo, file: Option<&String>, order: Option<&Status>, now: u64) -> Value {
     let certificate = &info.certificate;
     let warnings = info.warnings(now).join("; ");
     json!({
@@ -50,6 +59,10 @@ fn shown(info: &IdentityInfo, file: Option<&String>, now: u64) -> Value {
         "days_left": certificate.not_after.saturating_sub(now) / DAY,
         "ocsp_until": info.ocsp.and_then(|times| times.until).map(date),
         "warnings": Some(warnings).filter(|text| !text.is_empty()),
+        "order": order.map(|order| &order.state),
+        "order_next": order.and_then(|order| order.next).map(date),
+        "order_fault": order.and_then(|order| order.fault.as_ref()).map(|fault| &fault.text),
+        "order_failed": order.and_then(|order| order.fault.as_ref()).map(|fault| date(fault.at)),
     })
 }
 

@@ -127,6 +127,11 @@ pub fn answer_filtered<'a>(
     stream: Box<Stream>,
     Answer { head, body, .. }: Answer,
 ) -> Received {
+    respond_early(link, stream, Response::with_content(head, body.into_owned().into()))
+}
+
+/// Sends a response of the engine before the body has arrived.
+pub fn respond_early<'a>(link: &mut impl Link<'a>, stream: Box<Stream>, response: Response) -> Received {
     let facts = stream.facts.unwrap_or_default();
     let request = &stream.request.head;
     let is_short = match request.body {
@@ -135,8 +140,7 @@ pub fn answer_filtered<'a>(
     };
     // A client that waits for 100 may or may not send the body after the response.
     let keeps = facts.complete || is_short && !facts.expect_continue;
-    let response = Response::with_content(head, body.into_owned().into()).keep_alive(keeps);
-    let received = respond(link, stream, response);
+    let received = respond(link, stream, response.keep_alive(keeps));
     if matches!(received, Received::Answered) && !facts.complete {
         link.drop_rest(facts);
     }

@@ -11,6 +11,7 @@
 //! Leaves out: bytes of protocols and turns of connections (maitred-server), and the threads that run handlers.
 
 pub mod admission;
+pub mod challenge;
 pub mod client;
 pub mod destination;
 pub mod filter;
@@ -31,6 +32,7 @@ pub mod spill;
 pub mod stages;
 pub mod stream;
 pub mod traced;
+pub mod tracing;
 pub mod writer;
 
 pub use client::Ends;

@@ -1,7 +1,7 @@
 //! The way of a request: each part as it arrives, whatever protocol carries it, and its answer.
 //!
 //! ```text
-//! head -> client -> host and destination -> WebSocket? -> admission -> redirect -> filters -> body -> answer
+//! head -> client -> challenge of an authority? -> host and destination -> WebSocket? -> admission -> redirect -> filters -> body -> answer
 //! ```
 //! A part ends in the answer of the engine, in the handover to a handler, or in the wait for more ([`Received`]). A body goes into memory,
 //! beyond `body-memory` into the spool, and nowhere when the response does not need it; `stream/body.rs` has the bodies that handlers read
@@ -21,9 +21,10 @@ use maitred_stats::exposition::Format;
 use maitred_turns::Turn;
 
 use crate::admission::{admit, answer_not_now, offer_websocket, redirect};
+use crate::challenge::answer_challenge;
 use crate::client::identify;
 use crate::destination::Destination;
-use crate::filter::{Filtered, answer_filtered, filter};
+use crate::filter::{Filtered, answer_filtered, filter, respond_early};
 use crate::link::{Link, Readiness, Received};
 use crate::response::Response;
 use crate::site::Site;
@@ -48,7 +49,14 @@ fn objection<'a>(link: &impl Link<'a>, stream: &Stream) -> Option<(Status, &'sta
 pub fn head_received<'a>(link: &mut impl Link<'a>, mut stream: Box<Stream>, facts: HeadFacts) -> Received {
     stream.facts = Some(facts);
     stream.times.complete = link.received();
-    stream.client = Some(identify(link.site(), link.peer(), link.ends(), &mut stream.request.head));
+    let client = identify(link.site(), link.peer(), link.ends(), &mut stream.request.head);
+    stream.client = Some(client);
+    if let Some(tracing) = &link.site().tracing {
+        tracing.place(&link.site().proxies, link.peer(), client.secure, &mut stream.request.head);
+    }
+    if let Some(answer) = answer_challenge(link, &stream) {
+        return respond_early(link, stream, answer);
+    }
     if let Err(reason) = find_host(link, &mut stream) {
         return refuse(link, stream, Status::MISDIRECTED_REQUEST, reason);
     }

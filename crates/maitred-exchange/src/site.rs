@@ -7,6 +7,7 @@ mod database;
 mod figures;
 mod handshakes;
 mod http2;
+pub(crate) mod http_metrics;
 mod metrics;
 pub(crate) mod naming;
 mod outgoing;
@@ -36,23 +37,25 @@ use maitred_spool::{BodyMemory, Spooler};
 use maitred_stats::exposition::Format;
 use maitred_stats::memory::Memory;
 use maitred_stats::{Arena, Counter};
-use maitred_tls::Terms;
+use maitred_tls::{Challenges, Terms};
 
 use crate::hosts::Hosts;
 use crate::proxies::Proxies;
 use crate::spill::Spilling;
 use crate::traced::Traced;
+use crate::tracing::Tracing;
 
 pub use calls::{Calls, RunningCall, part_of_number};
 pub use computing::Computing;
 pub use contexts::{Contexts, Share};
 pub use database::DatabaseUse;
 pub use figures::SPOOLED_TOTAL;
-pub use figures::{Counted, Figures, Names};
+pub use figures::{Counted, EngineRoute, Figures, Names};
 pub use handshakes::Handshakes;
 pub use http2::Http2Settings;
 pub use http2::{Http2Counters, Open};
-pub use metrics::{page_of_workers, write_exchanges};
+pub use http_metrics::HttpRequests;
+pub use metrics::{page_of_workers, write_exchanges, write_pools};
 pub use metrics::{write_build, write_cache, write_process};
 pub use naming::shape_of;
 pub use outgoing::OutgoingUse;
@@ -91,6 +94,8 @@ pub struct Site {
     pub timeouts: Timeouts,
     /// TLS settings; none without TLS.
     pub tls: ArcSwapOption<Terms>,
+    /// The open challenges of a certificate authority; none where no certificate is ordered.
+    pub challenges: Option<Arc<dyn Challenges>>,
     /// Settings of HTTP/2; none where it is off.
     pub http2: Option<Http2Settings>,
     /// Counters of HTTP/2.
@@ -135,6 +140,8 @@ pub struct Site {
     pub traced: Traced,
     /// The slowest requests of the last minutes, and the last failed ones.
     pub recent: Recent,
+    /// Traces by OpenTelemetry; none where they are off.
+    pub tracing: Option<Tracing>,
     /// All figures as text, for `metrics_path`; set at the start.
     pub metrics: OnceLock<MetricsText>,
 }
@@ -256,7 +263,7 @@ impl Site {
 
     /// Whether times of exchanges are measured.
     pub fn times(&self) -> bool {
-        self.measures.times.load(Ordering::Relaxed) || self.log.writes_access()
+        self.measures.times.load(Ordering::Relaxed) || self.log.writes_access() || self.tracing.is_some()
     }
 }
 

@@ -21,11 +21,13 @@ mod upstream;
 mod words;
 
 pub use interval::Interval;
-pub use picture::{Delivery, Log, Memory, Picture, Pool, Queue, Route, Server};
+pub use picture::{Certificate, Collector, Delivery, Log, Memory, Picture, Pool, Queue, Route, Server};
 
 /// A bottleneck or a fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
+    /// A certificate ends soon and cannot be renewed.
+    Certificate,
     /// The application answers with errors.
     Errors,
     /// A log is not written as fast as lines come.
@@ -44,6 +46,8 @@ pub enum Cause {
     SlowRoute,
     /// All threads of a pool are taken.
     Threads,
+    /// A collector of OpenTelemetry does not take all that it gets.
+    Collector,
     /// Threads wait for one that has a lock.
     Lock,
     /// Threads wait for files.
@@ -56,7 +60,8 @@ impl Cause {
     /// All of them, in the order in which they are looked for. The last three are the more precise causes behind a slow
     /// route, or behind threads that are taken, when it is known why the threads wait. [`Upstream`](Self::Upstream) is known from the
     /// calls themselves, where the engine's client makes them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
+        Self::Certificate,
         Self::Errors,
         Self::Log,
         Self::Spool,
@@ -66,6 +71,7 @@ impl Cause {
         Self::Database,
         Self::SlowRoute,
         Self::Threads,
+        Self::Collector,
         Self::Lock,
         Self::Disk,
         Self::Upstream,
@@ -74,6 +80,7 @@ impl Cause {
     /// The name in a word, for programs.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Certificate => "certificate",
             Self::Errors => "errors",
             Self::Log => "log",
             Self::Spool => "spool",
@@ -83,6 +90,7 @@ impl Cause {
             Self::Database => "database",
             Self::SlowRoute => "slow-route",
             Self::Threads => "threads",
+            Self::Collector => "collector",
             Self::Lock => "lock",
             Self::Disk => "disk",
             Self::Upstream => "upstream",

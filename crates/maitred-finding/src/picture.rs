@@ -29,12 +29,27 @@ pub struct Picture {
     pub processors: u64,
     /// The logs, by `error` and `access`.
     pub logs: BTreeMap<String, Log>,
+    /// The way to collectors of OpenTelemetry, by `traces`, `metrics` and `logs`.
+    pub collectors: BTreeMap<String, Collector>,
     /// The queue of writes to files of bodies.
     pub spool: Queue,
     /// Responses on their way, by an id that stays.
     pub deliveries: BTreeMap<String, Delivery>,
     /// The memory of the processes.
     pub memory: Memory,
+    /// Certificates that cannot be renewed, by name.
+    pub certificates: BTreeMap<String, Certificate>,
+}
+
+/// A certificate whose last order has failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// The time until its end; zero without a certificate of an authority.
+    pub left: u64,
+    /// The whole time for which it is valid.
+    pub valid_for: u64,
+    /// The fault in the words of the authority, with its remedy.
+    pub fault: String,
 }
 
 /// The totals of the application for one route.
@@ -119,6 +134,17 @@ pub struct Log {
     pub settled: u64,
     /// Lines that were dropped.
     pub dropped: u64,
+}
+
+/// The way of spans, figures or records to a collector.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collector {
+    /// Items that wait.
+    pub waiting: u64,
+    /// Items that were dropped, or refused by the collector.
+    pub lost: u64,
+    /// The reason why posts fail; empty if they do not.
+    pub failing: String,
 }
 
 /// Work for threads that write to a disk.
@@ -210,10 +236,19 @@ impl Picture {
             mine.settled += theirs.settled;
             mine.dropped += theirs.dropped;
         }
+        for (signal, theirs) in &other.collectors {
+            let mine = self.collectors.entry(signal.clone()).or_default();
+            mine.waiting += theirs.waiting;
+            mine.lost += theirs.lost;
+            if mine.failing.is_empty() {
+                mine.failing.clone_from(&theirs.failing);
+            }
+        }
         self.spool.waiting += other.spool.waiting;
         self.spool.done += other.spool.done;
         let named = other.deliveries.iter().map(|(id, one)| (format!("{name}/{id}"), one.clone()));
         self.deliveries.extend(named);
+        self.certificates.extend(other.certificates.clone());
         self.memory.resident += other.memory.resident;
         self.memory.held += other.memory.held;
         self.memory.limit = self.memory.limit.into_iter().chain(other.memory.limit).min();

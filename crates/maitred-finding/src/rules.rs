@@ -3,10 +3,15 @@
 //! Causes that lose something come first, then those that take a resource that all share, then those that take threads:
 //! threads that are taken are often the consequence of an earlier cause. The reasons are in decision 0061.
 
-use super::interval::{Interval, OfPool, OfRoute};
+use super::interval::{Interval, OfCollector, OfPool, OfRoute};
 use super::upstream::{self, Told};
 use super::words::{MIB, size, time};
 use super::{Cause, Finding};
+
+/// A certificate is late in its last sixth: it should be renewed when a third is left, so that half of that time is over.
+const LATE: u64 = 6;
+/// A day in nanoseconds.
+const DAY: u64 = 24 * 60 * 60 * 1_000_000_000;
 
 /// The number of errors that are a burst: fewer may be one client that repeats itself.
 pub(crate) const MIN_ERRORS: u64 = 10;
@@ -66,13 +71,35 @@ pub(crate) const MANY_STATEMENTS: f64 = 20.0;
 
 /// The first cause that holds.
 pub(crate) fn first(interval: &Interval) -> Option<Finding> {
-    errors(interval)
+    certificate(interval)
+        .or_else(|| errors(interval))
         .or_else(|| log(interval))
         .or_else(|| spool(interval))
         .or_else(|| memory(interval))
         .or_else(|| slow_readers(interval))
         .or_else(|| interpreter(interval))
         .or_else(|| interval.pools.iter().find_map(|pool| taken(interval, pool)))
+        // The last one: no request waits for a collector.
+        .or_else(|| collector(interval))
+}
+
+fn certificate(interval: &Interval) -> Option<Finding> {
+    let ending = interval.certificates.iter().filter(|(_, one)| one.left * LATE <= one.valid_for);
+    let (name, one) = ending.min_by_key(|(_, one)| one.left)?;
+    let state = match one.left / DAY {
+        _ if one.left == 0 => {
+            format!("There is no valid certificate of an authority for {name}, so that browsers warn of it")
+        }
+        0 => format!("The certificate of {name} ends within a day"),
+        1 => format!("The certificate of {name} ends in 1 day"),
+        days => format!("The certificate of {name} ends in {days} days"),
+    };
+    Some(Finding {
+        cause: Cause::Certificate,
+        sentence: format!("{state}, and the last order of a new one has failed: {}.", one.fault.trim_end_matches('.')),
+        next: "'tls' has the time of the next attempt, and 'maitred check --acme' looks at the server as the authority does".to_owned(),
+        ..none()
+    })
 }
 
 fn errors(interval: &Interval) -> Option<Finding> {
@@ -112,6 +139,25 @@ fn log(interval: &Interval) -> Option<Finding> {
         ),
         route: None,
         pool: None,
+    })
+}
+
+fn collector(interval: &Interval) -> Option<Finding> {
+    let OfCollector { signal, waiting, lost, failing } = interval.collectors.first()?;
+    let why = match failing {
+        Some(why) => format!("does not take {signal}: {why}"),
+        None => format!("does not take all {signal}"),
+    };
+    Some(Finding {
+        cause: Cause::Collector,
+        sentence: format!(
+            "The OpenTelemetry collector {why}; in {} {lost} were dropped or refused, and {waiting} wait; requests go on without it.",
+            time(interval.seconds)
+        ),
+        next:
+            "look at the collector; 'otlp' has its URL and the counts, and 'logs --which error' the reasons"
+                .to_owned(),
+        ..none()
     })
 }
 

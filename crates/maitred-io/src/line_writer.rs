@@ -43,6 +43,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use handover::give_folder;
 pub use rotation::{Period, Rotation, present as present_path};
 use sink::Sink;
 use state::State;

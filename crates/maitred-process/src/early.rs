@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use crate::host::Host;
 use crate::sockets::Sockets;
-use crate::{control, logs};
+use crate::{certificates, control, logs};
 
 /// Listeners and doors that were opened before the process became its user, or before its hooks ran.
 pub(crate) struct Early {
@@ -61,6 +61,7 @@ pub(crate) fn give_up(
         ));
     }
     logs::give(config, identity);
+    certificates::give(config, identity);
     let handed = sockets.take().unwrap_or_default();
     let handed = handed.into_iter().map(|socket| socket.into_iter().collect()).collect();
     let listeners = Sockets::bind(config, checked, origins, handed)?;

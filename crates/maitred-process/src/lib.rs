@@ -7,6 +7,7 @@
 //! A program with another language implements [`host::Host`]. Leaves out: the configuration (maitred-config), requests (maitred-server).
 
 pub mod application_values;
+mod certificates;
 mod control;
 mod development;
 mod early;
@@ -20,6 +21,7 @@ mod listeners;
 pub mod loading;
 pub mod logs;
 mod operator;
+mod otlp;
 pub mod part;
 mod passed;
 mod reload;

@@ -445,6 +445,7 @@ mod tests {
             wanted: None,
             environment: Vec::new(),
             tls: None,
+            acme: None,
         };
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use maitred_certificates::Status;
 use maitred_config::pools::{self, Mapped};
 use maitred_config::{
-    Config, Definition, LogPlace, Problem, Source, configuration, did_you_mean, hosts, options,
+    Config, Definition, LogPlace, Problem, Source, acme, configuration, did_you_mean, hosts, options,
 };
 use maitred_control::{Configured, Done, Owner, Refusal, Setting, lock};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
@@ -134,6 +135,19 @@ impl Owner for Operator {
 
     fn certificate_files(&self) -> Vec<String> {
         lock(&self.reload).tls.as_ref().map_or_else(Vec::new, |tls| tls.material().places.clone())
+    }
+
+    fn orders(&self) -> Vec<Status> {
+        let (mut names, folder) = {
+            let reload = lock(&self.reload);
+            let config = &reload.running;
+            let identities = reload.tls.iter().flat_map(|tls| tls.material().terms.identities());
+            let loaded = identities.flat_map(|info| info.names.iter().cloned());
+            let on_demand = loaded.filter(|name| acme::is_on_demand(config, name));
+            (acme::ordered(config).into_iter().chain(on_demand).collect::<Vec<_>>(), acme::folder(config))
+        };
+        names.dedup();
+        names.iter().map(|name| folder.status(name)).collect()
     }
 
     fn reload_tls(&self, server: &Server) -> Result<Done, Refusal> {

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use maitred_config::{Checked, CheckedListener, Origins, PassedName, Problem, Source, listen, nearest};
+use maitred_config::{Checked, CheckedListener, Origins, PassedName, Problem, listen, nearest};
 use maitred_server::service_manager::{PassedSocket, Passing};
 
 /// The remedy for missing sockets.
@@ -34,7 +34,7 @@ pub(crate) fn assign(
         Passing::ForAnother(process) => (Vec::new(), Some(process)),
         Passing::Nothing => (Vec::new(), None),
     };
-    if *origins.of("listen") == Source::Default && !sockets.is_empty() {
+    if origins.of("listen").is_default() && !sockets.is_empty() {
         checked.listeners =
             vec![CheckedListener { listen: listen::all_passed(), address: None, passed: None }];
     }

@@ -4,16 +4,19 @@
 //! change at once. The other options are checked as well, so that errors are found and changes are named, but only a restart applies them.
 //! Promises: an invalid configuration changes nothing.
 
+use std::sync::Arc;
+
 use maitred_config::config::NamedPool;
 use maitred_config::options::{self, Kind, Reload as Needs};
 use maitred_config::{
-    Config, Definition, Inputs, Loaded, Origins, PoolConfig, Problem, filters, pools, sources, tls,
+    Config, Definition, Inputs, Loaded, Origins, PoolConfig, Problem, acme, filters, pools, sources, tls,
     validation,
 };
 use maitred_filters::FilterRule;
 use maitred_server::pool_map::UnknownPool;
 use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, Server, WriterSettings};
 
+use crate::certificates::Certificates;
 use crate::settings;
 use crate::tls_terms::Running;
 
@@ -32,6 +35,8 @@ pub(crate) struct Reload {
     pub(crate) looped: bool,
     /// The certificates and keys of TLS listeners, if there are any.
     pub(crate) tls: Option<Running>,
+    /// The orderer, if this process is the only one.
+    pub(crate) certificates: Certificates,
 }
 
 /// The changes that a configuration brings.
@@ -55,7 +60,7 @@ struct Plan {
 
 impl Reload {
     /// Reads the configuration again, applies it, and logs the changes.
-    pub(crate) fn again(&mut self, server: &Server, log: &Log) {
+    pub(crate) fn again(&mut self, server: &Server, log: &Arc<Log>, orders: bool) {
         let loaded = match self.read() {
             Ok(loaded) => loaded,
             Err(problem) => {
@@ -85,6 +90,9 @@ impl Reload {
         self.configured = next.clone();
         self.running = next;
         self.origins = loaded.origins;
+        if orders {
+            self.certificates.read_again(&self.running, log);
+        }
         for line in &plan.lines {
             log.info(format_args!("{line}"));
         }
@@ -185,6 +193,10 @@ impl Reload {
             return Err("no listener speaks TLS: there is no certificate (tls-cert)".to_owned());
         };
         let lines = running.load(&self.running, &self.origins, server);
+        // The operator may have mended what an order has failed by.
+        if acme::is_on(&self.running) {
+            acme::folder(&self.running).hurry();
+        }
         let mut lines = lines.map_err(|problem| format!("TLS goes on as before: {problem}"))?;
         if lines.is_empty() {
             lines.push("TLS: the files are as they were".to_owned());

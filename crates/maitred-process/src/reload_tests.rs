@@ -29,7 +29,16 @@ impl Case {
         };
         let Loaded { config: running, origins, .. } = sources::load(&inputs).expect("a valid configuration");
         let configured = running.clone();
-        let reload = Reload { inputs, configured, running, origins, single: false, looped: false, tls: None };
+        let reload = Reload {
+            inputs,
+            configured,
+            running,
+            origins,
+            single: false,
+            looped: false,
+            tls: None,
+            certificates: Certificates::default(),
+        };
         Self { folder, reload }
     }
 

@@ -10,12 +10,13 @@ use std::time::Duration;
 use maitred_config::output::say_plain;
 use maitred_config::tls::{From, Material};
 use maitred_config::{
-    Checked, Config, EXIT_FAILURE, EXIT_USAGE, Inputs, Loaded, LogLevel, LogPlace, Problem, Wanted, pools,
-    validation,
+    Checked, Config, EXIT_FAILURE, EXIT_USAGE, Inputs, Loaded, LogLevel, LogPlace, Problem, Wanted, acme,
+    pools, validation,
 };
 use maitred_control::{Doors, lock};
 use maitred_server::{BoundListeners, Log, Server, StartError};
 
+use crate::certificates::Certificates;
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
 use crate::host::{Application, ErrorLog, Host, Signal, Voice};
@@ -28,11 +29,14 @@ use crate::service::Service;
 use crate::supervisor::{self, Predecessor, Worker};
 use crate::tls_terms::Running;
 use crate::tls_watch::Watch;
-use crate::{control, listeners, logs, settings};
+use crate::{certificates, control, listeners, logs, settings};
 
 /// Longest wait for the logs at the end of the process: a disk needs less, and a pipe without a reader
 /// would take for ever.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
+
+/// Longest wait for a collector at the end of the process.
+const OTLP_LIMIT: Duration = Duration::from_secs(5);
 
 /// Serves, or supervises processes that serve, until a signal ends the process; returns the exit code. SIGHUP has `inputs` read again.
 ///
@@ -68,6 +72,12 @@ fn run_here(
         (None, None) => From::Disk,
     };
     checked.tls = Material::read(&loaded.config, &loaded.origins, from)?;
+    checked.acme = match (worker, &predecessor) {
+        (Some(_), _) => None,
+        // The rights of the start are gone, and the account is known by now.
+        (None, Some(_)) => acme::wishes_again(&loaded.config, None),
+        (None, None) => acme::wishes(&loaded.config, &loaded.origins)?,
+    };
     let mut service = match worker {
         Some(worker) => Service::of_worker(worker.at_once()),
         None => Service::begin(),
@@ -87,7 +97,9 @@ fn run_here(
             if predecessor.is_none() {
                 service.claim_pid_file(&loaded.config, &loaded.origins)?;
             }
-            early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?
+            let early = early::give_up(loaded, &inputs.folder, &checked, host, &mut sockets)?;
+            certificates::check(&loaded.config, &loaded.origins)?;
+            early
         }
     };
     let several = loaded.config.workers.number() > 1 || loaded.config.development.on;
@@ -233,6 +245,7 @@ impl Start<'_> {
             single: !applications.is_empty() && config.most_threads() == 1,
             looped: looped > 0 && looped == applications.len(),
             tls: checked.tls.as_ref().map(|tls| Running::new(Arc::clone(tls), config, worker.is_some())),
+            certificates: Certificates::default(),
         };
         let ended = self.serve_loaded(reload, early, bound, hooks, applications);
         match &ended {
@@ -245,7 +258,7 @@ impl Start<'_> {
 
     fn serve_loaded(
         &self,
-        reload: Reload,
+        mut reload: Reload,
         early: Option<Early>,
         bound: Option<BoundListeners>,
         hooks: Option<&HookThread>,
@@ -325,6 +338,9 @@ impl Start<'_> {
             true => log.debug(format_args!("{line}")),
             false => log.info(format_args!("{line}")),
         };
+        if worker.is_none() {
+            reload.certificates = Certificates::begin(checked.acme.clone(), config, log);
+        }
         let reload = Arc::new(Mutex::new(reload));
         let operator = Operator {
             reload: Arc::clone(&reload),
@@ -355,9 +371,12 @@ impl Start<'_> {
         // The supervisor waits for drain-delay before it ends a worker.
         let delay = if worker.is_some() { Duration::ZERO } else { delay };
         let limits = Limits { delay, drain, events };
-        let told = Told { server: &server, service, log };
+        let told = Told { server: &server, service, log, reload: &reload };
         let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
         drop(watch);
+        if code <= EXIT_FAILURE {
+            server.finish_otlp(OTLP_LIMIT);
+        }
         // The control owns the server, too, and the server ends with its last owner.
         drop(control);
         drop(server);
@@ -375,7 +394,7 @@ impl Start<'_> {
         let Self { worker, log, service, .. } = *self;
         match signal {
             Signal::Reload => service.reloads(log, || {
-                lock(reload).again(server, log);
+                lock(reload).again(server, log, worker.is_none());
             }),
             Signal::Reopen => {
                 log.reopen();
@@ -411,6 +430,7 @@ enum Ended {
 /// A server that reports its end to the service manager.
 struct Told<'a> {
     server: &'a Server,
+    reload: &'a Mutex<Reload>,
     service: &'a Service,
     log: &'a Log,
 }
@@ -424,6 +444,7 @@ impl Drain for Told<'_> {
     fn drain(&self) {
         self.service.stops("draining", self.log);
         self.server.drain();
+        lock(self.reload).certificates.end();
     }
 
     fn wait_drained(&self, limit: Duration) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use maitred_config::validation::CheckedSite;
 use maitred_config::value::Spans;
 use maitred_config::{
-    Checked, Config, HostConfig, Origins, Problem, SiteConfig, development, error_page, filters, http2,
+    Checked, Config, HostConfig, Origins, Problem, SiteConfig, acme, development, error_page, filters, http2,
     pools, proxies,
 };
 use maitred_files::{Now, StaticFiles, StaticSettings};
@@ -13,7 +13,7 @@ use maitred_server::{HostSettings, Insight, Log, Routes, Settings, Submissions, 
 
 use crate::host::Application;
 use crate::languages::{Languages, Named};
-use crate::listeners;
+use crate::{listeners, otlp};
 
 /// Makes the settings of the server.
 ///
@@ -57,12 +57,14 @@ pub(crate) fn make(
         .collect();
     settings.listeners = listeners::settings(checked);
     settings.tls = checked.tls.as_ref().map(|tls| Arc::clone(&tls.terms));
+    settings.challenges = acme::is_on(config).then(|| Arc::new(acme::folder(config)) as Arc<_>);
     settings.http2 = http2::settings(config);
     settings.websockets = config.has_websockets.then_some(config.websockets);
     settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();
     settings.insight = insight(config);
+    otlp::apply(config, origins, &checked.environment, &mut settings)?;
     settings.compression = config.compress.then(|| config.compression.clone());
     pools::apply(config, &mut settings);
     let sites: Vec<_> = config.sites().zip(&checked.sites).collect();

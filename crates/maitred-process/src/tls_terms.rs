@@ -45,6 +45,22 @@ impl Running {
         Ok(lines)
     }
 
+    /// Loads the certificates by ACME that have come since, and has the server use them. Returns the changes in lines.
+    pub(crate) fn load_ordered(
+        &mut self,
+        config: &Config,
+        origins: &Origins,
+        server: &Server,
+    ) -> Vec<String> {
+        let Some(next) = self.material.as_before(config, origins) else { return Vec::new() };
+        let lines = changes(&self.material, &next);
+        if !lines.is_empty() {
+            server.settings().set_tls(Arc::clone(&next.terms));
+            self.material = next;
+        }
+        lines
+    }
+
     /// Whether the files have changed since they were loaded, and are the same at two looks. `pending` is their state at the look before, if they had
     /// changed then.
     pub(crate) fn has_changed(

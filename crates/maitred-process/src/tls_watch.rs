@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use maitred_certificates::{Folder, Heard, Mark};
+use maitred_config::acme;
 use maitred_config::tls::{self, Stamps};
 use maitred_control::lock;
 use maitred_io::clock;
@@ -17,6 +19,9 @@ use crate::reload::Reload;
 
 /// Time between a change and the next look: a renewal writes several files, one after the other.
 const SETTLE: Duration = Duration::from_secs(1);
+
+/// Time between two looks whether there is a new certificate by ACME: one stat(2).
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Longest time between two removals of expired ticket keys. Without them such keys stay as long as no client resumes a session.
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -48,6 +53,9 @@ impl Watch {
             log: Arc::clone(log),
             pending: None,
             tells,
+            folder: None,
+            mark: None,
+            heard: Heard::default(),
         };
         let thread = std::thread::Builder::new().name("maitred-tls".to_owned());
         let thread = thread.spawn(move || watcher.run(&stopped))?;
@@ -78,6 +86,11 @@ struct Watcher {
     log: Arc<Log>,
     pending: Option<Stamps>,
     tells: bool,
+    /// The folder of certificates by ACME, if any are ordered, and its mark at the last look.
+    folder: Option<Folder>,
+    mark: Option<Option<Mark>>,
+    /// The names on demand that clients have asked for.
+    heard: Heard,
 }
 
 impl Watcher {
@@ -94,8 +107,8 @@ impl Watcher {
                 None => interval.min(HOUR),
             };
             let now = Duration::from_nanos(clock::monotonic());
-            let wait = if interval.is_zero() { HOUR } else { until_next(now, interval) };
-            if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+            let end = now + if interval.is_zero() { HOUR } else { until_next(now, interval) };
+            if !self.wait(stopped, end) {
                 return;
             }
             if !interval.is_zero() {
@@ -104,11 +117,44 @@ impl Watcher {
         }
     }
 
+    /// Waits until `end`, and loads certificates by ACME as they come. Returns false if the watch ends.
+    fn wait(&mut self, stopped: &Receiver<()>, end: Duration) -> bool {
+        loop {
+            let now = Duration::from_nanos(clock::monotonic());
+            let left = end.saturating_sub(now);
+            let left = if self.folder.is_some() { left.min(until_next(now, LOOK)) } else { left };
+            if stopped.recv_timeout(left) != Err(RecvTimeoutError::Timeout) {
+                return false;
+            }
+            if let Some(folder) = &self.folder {
+                self.heard.take().iter().for_each(|name| folder.want(name));
+            }
+            let mark = self.folder.as_ref().map(Folder::mark);
+            if mark != self.mark {
+                self.mark = mark;
+                self.load_ordered();
+            }
+            if Duration::from_nanos(clock::monotonic()) >= end {
+                return true;
+            }
+        }
+    }
+
+    fn load_ordered(&self) {
+        let mut reload = lock(&self.reload);
+        let Reload { tls: Some(tls), running, origins, .. } = &mut *reload else { return };
+        let Some(server) = self.server.upgrade() else { return };
+        let lines = tls.load_ordered(running, origins, &server);
+        lines.iter().for_each(|line| self.log.info(format_args!("{line}")));
+    }
+
     /// Forgets expired ticket keys, and returns the interval of looks; zero for none.
-    fn begin(&self) -> Duration {
+    fn begin(&mut self) -> Duration {
         let reload = lock(&self.reload);
+        self.folder = acme::is_on(&reload.running).then(|| acme::folder(&reload.running));
         if let Some(tls) = &reload.tls {
             tls.material().terms.forget_old_keys();
+            self.heard = tls.material().heard.clone();
         }
         reload.running.tls.watch
     }

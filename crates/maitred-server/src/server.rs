@@ -21,13 +21,14 @@ use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 
 use crate::connection::{Connection, Group};
 use crate::engine_calls::EngineCalls;
-use crate::engine_client::EngineClient;
+use crate::engine_client::{Driver, EngineClient};
 use crate::figures;
 use crate::group::groups::{self, Groups};
 use crate::group::thread_registry::{Role, own_name};
 use crate::inspect::{Connections, Routing, ServerFigures, Threads};
 use crate::listener::{BoundListeners, ListenerState, Listening};
 use crate::live_settings::LiveSettings;
+use crate::otlp::{OtlpState, Sender};
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::pools::{Pools, parts, polling};
 use crate::settings::{PoolSettings, Settings, Strategy};
@@ -52,6 +53,8 @@ const BACKUP_POLLER: &str = "maitred-poller";
 pub struct Server {
     /// The groups, at least one.
     groups: Vec<Arc<Group>>,
+    /// The way to the collector of OpenTelemetry, if there is one.
+    otlp: Option<Arc<Sender>>,
     /// The client for calls of the engine itself, and their driver.
     client: EngineClient,
     calls: Arc<EngineCalls>,
@@ -225,6 +228,7 @@ impl Server {
             guard,
             timeouts: settings.timeouts,
             tls: ArcSwapOption::new(settings.tls),
+            challenges: settings.challenges,
             http2: settings.http2,
             handshakes: Handshakes::new(&arena),
             http2_counters: Http2Counters::new(&arena),
@@ -247,6 +251,7 @@ impl Server {
             figures,
             traced: Traced::default(),
             recent: Recent::default(),
+            tracing: settings.tracing,
             metrics: OnceLock::new(),
         });
         site.figures.calls.write_to(&site.log);
@@ -289,11 +294,14 @@ impl Server {
         let _ = site.metrics.set(Box::new(text));
         let client = settings.client;
         let calls = Arc::new(EngineCalls::by(&groups));
-        client.serve(Arc::clone(&calls) as Arc<_>, Arc::clone(&site.figures.calls) as Arc<_>);
+        let driver = Arc::clone(&calls) as Arc<dyn Driver>;
+        client.serve(Arc::clone(&driver), Arc::clone(&site.figures.calls) as Arc<_>);
+        let otlp = Sender::begin(settings.otlp, &groups, &driver);
         Ok(Self {
             groups,
             client,
             calls,
+            otlp,
             strategy: first.strategy,
             backup_pollers: Vec::with_capacity(count),
         })
@@ -416,6 +424,18 @@ impl Server {
         self.groups.iter().for_each(|group| group.tell_idle());
     }
 
+    /// The way to the collector of OpenTelemetry, by signal; empty without one.
+    pub fn otlp(&self) -> Vec<OtlpState> {
+        self.otlp.as_ref().map(|otlp| otlp.states()).unwrap_or_default()
+    }
+
+    /// Has what waits for the collector sent, and takes nothing more for it; waits for that at most for `limit`.
+    pub fn finish_otlp(&self, limit: Duration) {
+        if let Some(otlp) = &self.otlp {
+            otlp.finish(limit);
+        }
+    }
+
     /// Whether all remaining connections only wait for handlers whose peers are gone, in a server that drains.
     pub fn has_only_abandoned(&self) -> bool {
         self.shared().has_only_abandoned()
@@ -445,7 +465,11 @@ impl Drop for Server {
             let _ = poller.join();
         }
         self.calls.end();
-        self.client.leave(&(Arc::clone(&self.calls) as Arc<_>));
+        let driver = Arc::clone(&self.calls) as Arc<dyn Driver>;
+        self.client.leave(&driver);
+        if let Some(otlp) = &self.otlp {
+            otlp.close(&driver);
+        }
         for group in &self.groups {
             group.cut();
         }

@@ -12,16 +12,18 @@ use maitred_io::shared_memory::SharedMemory;
 use maitred_limits::{Limits, ProcessClients};
 use maitred_log::Log;
 use maitred_runtime::{Handler, NativeThreads, ThreadHost};
-use maitred_tls::Terms;
+use maitred_tls::{Challenges, Terms};
 
 use crate::engine_client::EngineClient;
 use crate::listener::{BoundListeners, ListenerSettings};
+use crate::otlp_settings::OtlpSettings;
 use crate::sharing::Accept;
 use maitred_exchange::hosts::HostSettings;
 use maitred_exchange::pages::ErrorPages;
 use maitred_exchange::proxies::Forwarding;
 use maitred_exchange::site::{Http2Settings, Insight, Timeouts, WebSocketSettings};
 use maitred_exchange::spill::WriterSettings;
+use maitred_exchange::tracing::Tracing;
 
 pub use maitred_match::{
     CertificatePattern, HeaderPattern, HostCondition, HostPattern, Network, PathPattern,
@@ -38,6 +40,8 @@ pub struct Settings {
     /// TLS settings for listeners with TLS; needed if there are any. [`set_tls`](crate::inspect::LiveSettings::set_tls)
     /// changes them.
     pub tls: Option<Arc<Terms>>,
+    /// The open challenges of a certificate authority (ACME), which all listeners answer; none: requests for them are the application's.
+    pub challenges: Option<Arc<dyn Challenges>>,
     /// Settings of HTTP/2; none: off. By TLS clients and server agree on HTTP/2 (ALPN), so the TLS settings have to
     /// offer it, too.
     pub http2: Option<Http2Settings>,
@@ -117,6 +121,10 @@ pub struct Settings {
     /// Settings for the compression of application responses, if any. Files have settings of their own
     /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
+    /// Traces by OpenTelemetry, with the exporters of their spans; none: off.
+    pub tracing: Option<Tracing>,
+    /// The collector that empties the exporters.
+    pub otlp: OtlpSettings,
     /// The client for calls of the engine itself to other servers. A clone of it can be kept before the server starts.
     pub client: EngineClient,
     /// Error log and access log.
@@ -130,6 +138,7 @@ impl Settings {
             listeners: Vec::new(),
             bound: None,
             tls: None,
+            challenges: None,
             http2: Some(Http2Settings::default()),
             websockets: Some(WebSocketSettings::default()),
             accept: Accept::Single,
@@ -165,6 +174,8 @@ impl Settings {
             figures: None,
             clients: None,
             compression: None,
+            tracing: None,
+            otlp: OtlpSettings::default(),
             client: EngineClient::default(),
             log,
         }

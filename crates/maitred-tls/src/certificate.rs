@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use aws_lc_rs::digest;
+use base64ct::{Base64UrlUnpadded, Encoding};
 
 use crate::der::{dotted, hex};
 use crate::distinguished_name;
@@ -37,6 +38,8 @@ pub struct CertificateInfo {
     pub is_for_servers: bool,
     /// Whether it asks for a stapled OCSP response (RFC 7633).
     pub must_staple: bool,
+    /// Its name in renewal information (RFC 9773 §4.1): the key of its issuer and its serial number; `None`: it names no key of its issuer.
+    pub renewal_id: Option<String>,
 }
 
 impl CertificateInfo {
@@ -60,6 +63,10 @@ impl CertificateInfo {
             is_authority: certificate.is_authority(),
             is_for_servers: certificate.is_for_servers(),
             must_staple: must_staple(certificate),
+            renewal_id: certificate.issuer_key().map(|key| {
+                let [key, serial] = [key, certificate.serial].map(Base64UrlUnpadded::encode_string);
+                format!("{key}.{serial}")
+            }),
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyUsagePurpose};
+use rcgen::{
+    CertificateParams, CustomExtension, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyUsagePurpose,
+};
+use rustls::pki_types::CertificateDer;
 use time::OffsetDateTime;
 
 use crate::clock::Clock;
@@ -74,6 +77,19 @@ impl Identity {
 }
 
 fn make(names: &[String], now: u64) -> Result<(Identity, Pem), DevelopmentError> {
+    let (certificate, key) = self_signed(names, now, Vec::new())?;
+    let pem = Pem { certificate: crate::pem::encode("CERTIFICATE", &certificate), key: key.pem() };
+    let identity = Identity::from_pem(pem.certificate.as_bytes(), pem.key.as_bytes())
+        .map_err(|error| DevelopmentError::Making(error.to_string()))?;
+    Ok((identity, pem))
+}
+
+/// A certificate with its new key, for these names, with these extensions beside the usual ones.
+pub(crate) fn self_signed(
+    names: &[String],
+    now: u64,
+    extensions: Vec<CustomExtension>,
+) -> Result<(CertificateDer<'static>, Key), DevelopmentError> {
     let making = |error: &dyn fmt::Display| DevelopmentError::Making(error.to_string());
     let time = |seconds: u64| {
         OffsetDateTime::from_unix_timestamp(i64::try_from(seconds).unwrap_or(i64::MAX))
@@ -91,9 +107,7 @@ fn make(names: &[String], now: u64) -> Result<(Identity, Pem), DevelopmentError>
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let key = Key::generate().ok_or_else(|| making(&"the system has no random numbers"))?;
     params.serial_number = Some(key.serial());
+    params.custom_extensions = extensions;
     let certificate = params.self_signed(&key).map_err(|error| making(&error))?;
-    let pem = Pem { certificate: crate::pem::encode("CERTIFICATE", certificate.der()), key: key.pem() };
-    let identity =
-        Identity::from_pem(pem.certificate.as_bytes(), pem.key.as_bytes()).map_err(|error| making(&error))?;
-    Ok((identity, pem))
+    Ok((certificate.into(), key))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustls::{CipherSuite, HandshakeKind, ProtocolVersion, ServerConnection};
 
+use crate::challenges::PROTOCOL;
 use crate::hosts::Rules;
 
 /// A version of TLS.
@@ -95,6 +96,11 @@ pub struct Handshake {
 }
 
 impl Handshake {
+    /// Whether a certificate authority has asked for the answer to a challenge: the connection is over (RFC 8737 §3).
+    pub fn is_challenge(&self) -> bool {
+        self.alpn.as_deref() == Some(PROTOCOL)
+    }
+
     /// `None` while it goes on.
     pub(crate) fn new(
         connection: &ServerConnection,

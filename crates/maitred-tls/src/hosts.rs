@@ -1,5 +1,5 @@
 //! Rules for clients that differ from host to host: the name in the ClientHello (SNI) decides, which comes before the
-//! request for a certificate.
+//! request for a certificate. The protocols there tell a challenge of an authority.
 //!
 //! ```text
 //! ClientHello --name--> host --its rules--> settings of rustls: verifier and keys of tickets
@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use rustls::server::Acceptor;
 
+use crate::challenges::PROTOCOL;
 use crate::clients::ClientPolicy;
 use crate::terms::Terms;
 
@@ -80,10 +81,17 @@ pub(crate) struct Beginning {
 
 pub(crate) enum Begun {
     Waits,
-    /// The ClientHello is whole, and names this server, or none.
-    Hello(Option<String>),
+    /// The ClientHello is whole.
+    Hello(Hello),
     /// The bytes are no ClientHello. The session that reads them reports the fault.
     Broken,
+}
+
+pub(crate) struct Hello {
+    /// The server that the client names.
+    pub(crate) name: Option<String>,
+    /// The only protocol that the client offers is that of challenges (RFC 8737 §3).
+    pub(crate) is_challenge: bool,
 }
 
 impl Beginning {
@@ -102,7 +110,11 @@ impl Beginning {
             match self.acceptor.accept() {
                 Ok(None) => {}
                 Ok(Some(accepted)) => {
-                    return Begun::Hello(accepted.client_hello().server_name().map(str::to_owned));
+                    let hello = accepted.client_hello();
+                    return Begun::Hello(Hello {
+                        name: hello.server_name().map(str::to_owned),
+                        is_challenge: hello.alpn().is_some_and(|offered| offered.eq([PROTOCOL])),
+                    });
                 }
                 Err(_) => return Begun::Broken,
             }

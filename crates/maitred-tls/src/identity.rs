@@ -24,7 +24,18 @@ pub struct Identity {
     pub(crate) plain: Arc<CertifiedKey>,
     pub(crate) stapled: Option<Arc<CertifiedKey>>,
     pub(crate) told: Vec<String>,
+    pub(crate) hearer: Option<Hearer>,
     pub(crate) info: IdentityInfo,
+}
+
+/// A function that hears names of clients.
+#[derive(Clone)]
+pub(crate) struct Hearer(pub(crate) Arc<dyn Fn(&str) + Send + Sync>);
+
+impl fmt::Debug for Hearer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hearer")
+    }
 }
 
 /// Facts about a certificate.
@@ -235,7 +246,13 @@ impl Identity {
             ocsp: None,
         };
         let plain = Arc::new(CertifiedKey::new(chain, key));
-        Ok(Self { plain, stapled: None, told: Vec::new(), info })
+        Ok(Self { plain, stapled: None, told: Vec::new(), hearer: None, info })
+    }
+
+    /// Tells `hear` each name for which a client gets this certificate, in the turn of its connection.
+    pub fn with_hearer(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.hearer = Some(Hearer(Arc::new(hear)));
+        self
     }
 
     /// Uses the certificate for these names, before any other one: names and patterns of virtual hosts (`shop.example`,
@@ -276,6 +293,10 @@ impl Identity {
     /// Whether the key is RSA, which more old clients can use, and which costs more.
     pub(crate) fn is_rsa(&self) -> bool {
         self.plain.key.algorithm() == SignatureAlgorithm::RSA
+    }
+
+    pub(crate) fn has_address(&self) -> bool {
+        self.info.certificate.names.iter().any(|name| name.parse::<std::net::IpAddr>().is_ok())
     }
 
     pub(crate) fn at(&self, now: u64) -> &Arc<CertifiedKey> {

@@ -52,6 +52,10 @@ impl Key {
         crate::pem::encode("PRIVATE KEY", self.der.secret_der())
     }
 
+    pub(crate) fn signing(&self) -> Arc<dyn SigningKey> {
+        Arc::clone(&self.signing)
+    }
+
     /// A number for a certificate of this key: at most 20 bytes, and positive (RFC 5280 §4.1.2.2).
     pub(crate) fn serial(&self) -> SerialNumber {
         let mut serial = self.short_digest();

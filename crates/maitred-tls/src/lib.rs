@@ -10,6 +10,7 @@
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 
 mod certificate;
+mod challenges;
 mod client_identity;
 mod clients;
 mod clock;
@@ -30,6 +31,7 @@ mod outgoing_session;
 mod pem;
 mod plain_http;
 mod provider;
+mod request;
 mod resolver;
 mod server_fault;
 mod session;
@@ -38,6 +40,7 @@ mod tickets;
 mod x509;
 
 pub use certificate::CertificateInfo;
+pub use challenges::{Challenges, MAX_TOKEN, is_token};
 pub use client_identity::{ClientIdentity, ClientName};
 pub use clients::{ClientPolicy, CrlInfo, Trust, TrustError};
 pub use clock::{Clock, system_clock};
@@ -51,6 +54,7 @@ pub use outgoing::{Authorities, OutgoingSettings, OutgoingTerms};
 pub use outgoing_session::{Handshaking, OutgoingError, OutgoingSession};
 pub use pem::PemFault;
 pub use plain_http::is_plain_http;
+pub use request::{CertificateRequest, request};
 pub use resolver::UnknownName;
 pub use server_fault::ServerFault;
 pub use session::{FULL_RECORD, Read, SMALL_RECORD, Session};

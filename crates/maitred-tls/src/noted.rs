@@ -5,6 +5,7 @@
 //! by which they could tell the session. So the session lays its own notes out for that call, and takes them back behind it.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 
 use crate::certificate::CertificateInfo;
 
@@ -15,6 +16,8 @@ pub(crate) struct SessionNotes {
     pub(crate) client: Option<Box<str>>,
     pub(crate) is_client_asked: bool,
     pub(crate) server: Option<Box<CertificateInfo>>,
+    /// The address of the server, which the resolver reads.
+    pub(crate) address: Option<IpAddr>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +28,14 @@ pub(crate) enum RefusedName {
 
 thread_local! {
     static NOTED: Cell<SessionNotes> = const {
-        Cell::new(SessionNotes { identity: None, refused: None, client: None, is_client_asked: false, server: None })
+        Cell::new(SessionNotes {
+            identity: None,
+            refused: None,
+            client: None,
+            is_client_asked: false,
+            server: None,
+            address: None,
+        })
     };
 }
 
@@ -37,8 +47,9 @@ pub(crate) fn during<T>(noted: &mut SessionNotes, call: impl FnOnce() -> T) -> T
     result
 }
 
-pub(crate) fn note(change: impl FnOnce(&mut SessionNotes)) {
+pub(crate) fn note<T>(change: impl FnOnce(&mut SessionNotes) -> T) -> T {
     let mut noted = NOTED.take();
-    change(&mut noted);
+    let result = change(&mut noted);
     NOTED.set(noted);
+    result
 }

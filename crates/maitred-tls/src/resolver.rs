@@ -16,8 +16,9 @@ pub enum UnknownName {
     /// The first certificate.
     #[default]
     Default,
-    /// The alert `unrecognized_name` (RFC 6066 §3). A client that asks for no name gets the first certificate for an IP address, as clients that
-    /// connect to an address name no server; without such a certificate it gets the alert `missing_extension` (RFC 8446 §9.2).
+    /// The alert `unrecognized_name` (RFC 6066 §3). A client that asks for no name gets the certificate for the address of its connection, else the first
+    /// one for an IP address, as clients that connect to an address name no server; without such a certificate it gets the alert
+    /// `missing_extension` (RFC 8446 §9.2).
     Refuse,
 }
 
@@ -55,12 +56,9 @@ impl Resolver {
             let named = |number: usize| identities.get(number).map(|identity| &identity.info.names);
             order.iter().copied().filter(|&other| other == number || named(other) == named(number)).collect()
         };
-        let has_address = |identity: &Identity| {
-            identity.info.certificate.names.iter().any(|name| name.parse::<std::net::IpAddr>().is_ok())
-        };
         let (unknown, nameless) = match unknown {
             UnknownName::Default => (Some(like(0)), Some(like(0))),
-            UnknownName::Refuse => (None, identities.iter().position(has_address).map(like)),
+            UnknownName::Refuse => (None, identities.iter().position(Identity::has_address).map(like)),
         };
         Self { identities, names, unknown, nameless, clock }
     }
@@ -75,7 +73,11 @@ impl Resolver {
                 Some(found) => found,
                 None => self.unknown.as_deref().ok_or_else(|| RefusedName::Unknown(shown(name)))?,
             },
-            None => self.nameless.as_deref().ok_or(RefusedName::Missing)?,
+            None => {
+                let address = note(|noted| noted.address).map(|address| address.to_string());
+                let own = address.and_then(|address| self.names.find(&address));
+                own.or(self.nameless.as_deref()).ok_or(RefusedName::Missing)?
+            }
         };
         let usable = |number: &&usize| {
             self.identities.get(**number).is_some_and(|identity| can_verify(&identity.plain))
@@ -92,7 +94,11 @@ impl ResolvesServerCert for Resolver {
         match self.choose(hello.server_name(), can_verify) {
             Ok(number) => {
                 note(|noted| noted.identity = Some(number));
-                Some(Arc::clone(self.identities.get(number)?.at((self.clock)())))
+                let identity = self.identities.get(number)?;
+                if let (Some(hearer), Some(name)) = (&identity.hearer, hello.server_name()) {
+                    (hearer.0)(name);
+                }
+                Some(Arc::clone(identity.at((self.clock)())))
             }
             Err(refused) => {
                 note(|noted| noted.refused = Some(refused));

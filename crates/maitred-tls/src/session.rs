@@ -13,10 +13,12 @@
 //! Leaves out: time. The caller with the socket limits how long a handshake may take.
 
 use std::io::{self, BufRead, IoSlice, Write};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::ServerConnection;
 
+use crate::challenges::{self, Challenges};
 use crate::distinguished_name;
 use crate::errors::{ClientFault, SessionError};
 use crate::handshake::Handshake;
@@ -52,6 +54,7 @@ pub struct Session {
     beginning: Option<Box<Beginning>>,
     rules: u16,
     terms: Arc<Terms>,
+    challenges: Option<Arc<dyn Challenges>>,
     noted: SessionNotes,
     first: First,
     waiting: usize,
@@ -87,6 +90,7 @@ impl Session {
             beginning: terms.differ().then(|| Box::new(Beginning::new())),
             rules,
             terms: Arc::clone(terms),
+            challenges: None,
             noted: SessionNotes::default(),
             first: First::default(),
             waiting: 0,
@@ -95,6 +99,21 @@ impl Session {
             failed: None,
             own_alert: None,
         })
+    }
+
+    /// The same session, which answers a challenge of a certificate authority by these.
+    #[must_use]
+    pub fn with_challenges(mut self, challenges: Arc<dyn Challenges>) -> Self {
+        self.beginning.get_or_insert_with(|| Box::new(Beginning::new()));
+        self.challenges = Some(challenges);
+        self
+    }
+
+    /// The same session at this address of the server, which chooses the certificate of a client that names no server.
+    #[must_use]
+    pub fn at(mut self, address: IpAddr) -> Self {
+        self.noted.address = Some(address.to_canonical());
+        self
     }
 
     /// Takes received bytes, and returns how many. All of them, or fewer while more than 16 KiB of plaintext wait: call
@@ -108,14 +127,12 @@ impl Session {
         }
         self.first.note(ciphertext);
         if let Some(beginning) = &mut self.beginning {
-            let rules = match beginning.feed(ciphertext) {
-                Begun::Waits => return Ok(ciphertext.len()),
-                Begun::Hello(name) => self.terms.rules_for(name.as_deref()),
-                Begun::Broken => 0,
-            };
+            let begun = beginning.feed(ciphertext);
+            if matches!(begun, Begun::Waits) {
+                return Ok(ciphertext.len());
+            }
             let kept = self.beginning.take().map(|beginning| beginning.into_bytes()).unwrap_or_default();
-            self.rules = rules;
-            match connection(&self.terms, rules) {
+            match self.begin(begun) {
                 Ok(connection) => self.connection = connection,
                 Err(error) => return Err(self.fail(error)),
             }
@@ -124,6 +141,30 @@ impl Session {
             return Ok(ciphertext.len());
         }
         self.take_in(ciphertext)
+    }
+
+    /// The connection by the settings that the ClientHello asks for.
+    fn begin(&mut self, begun: Begun) -> Result<ServerConnection, SessionError> {
+        let Begun::Hello(hello) = begun else { return connection(&self.terms, self.rules) };
+        self.rules = self.terms.rules_for(hello.name.as_deref());
+        match &self.challenges {
+            Some(challenges) if hello.is_challenge => {
+                let name = hello.name.ok_or(SessionError::MissingName)?;
+                let challenged = challenges::challenged(&name);
+                let proof = challenges.tls_alpn(&challenged);
+                let proof = proof
+                    .ok_or_else(|| SessionError::UnknownName(name.escape_default().to_string().into()))?;
+                let config = challenges::config(&challenged, &proof, self.terms.clock);
+                config
+                    .and_then(|config| ServerConnection::new(config).map_err(|error| error.to_string()))
+                    .map_err(|error| {
+                        SessionError::Internal(
+                            format!("the certificate of a challenge cannot be made: {error}").into(),
+                        )
+                    })
+            }
+            _ => connection(&self.terms, self.rules),
+        }
     }
 
     fn take_in(&mut self, ciphertext: &[u8]) -> Result<usize, SessionError> {

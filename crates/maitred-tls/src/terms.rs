@@ -31,6 +31,7 @@ pub struct Terms {
     identities: Vec<IdentityInfo>,
     certificates: Vec<Arc<str>>,
     minimum: Version,
+    has_addresses: bool,
 }
 
 struct ForClients {
@@ -129,6 +130,7 @@ impl Terms {
         let own =
             |identity: &Identity| identity.chain().next().map(|der| pem::encode("CERTIFICATE", der).into());
         let certificates = identities.iter().filter_map(own).collect();
+        let has_addresses = identities.iter().any(Identity::has_address);
         let resolver = Arc::new(Resolver::new(identities, unknown_name, clock));
         let mut rules: Vec<ForClients> = Vec::with_capacity(1 + hosts.policies.len());
         // Rules that say the same are the same ones, wherever they are written.
@@ -152,6 +154,7 @@ impl Terms {
             identities: infos,
             certificates,
             minimum,
+            has_addresses,
         }))
     }
 
@@ -202,6 +205,11 @@ impl Terms {
     /// The oldest version that is allowed.
     pub fn minimum(&self) -> Version {
         self.minimum
+    }
+
+    /// Whether a certificate is for an address, so that the [address](crate::Session::at) of a connection says which is chosen.
+    pub fn has_addresses(&self) -> bool {
+        self.has_addresses
     }
 
     /// Whether sessions are resumed.

@@ -7,9 +7,10 @@ use crate::der::{
     implicit,
 };
 
-/// 2.5.29.17, .19, .37
+/// 2.5.29.17, .19, .35, .37
 const ALTERNATIVE_NAME: &[u8] = &[0x55, 0x1d, 17];
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 19];
+const AUTHORITY_KEY: &[u8] = &[0x55, 0x1d, 35];
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 37];
 
 /// 2.5.29.37.0 and 1.3.6.1.5.5.7.3.1
@@ -128,6 +129,11 @@ impl<'a> Certificate<'a> {
         usages.is_none_or(|usages| {
             usages.iter().any(|usage| [ANY_USAGE, SERVER_USAGE].contains(&usage.content))
         })
+    }
+
+    /// The identifier of the issuer's key.
+    pub(crate) fn issuer_key(&self) -> Option<&'a [u8]> {
+        self.extension(AUTHORITY_KEY)?.inside(SEQUENCE)?.content(implicit(0))
     }
 
     fn extension(&self, kind: &[u8]) -> Option<Reader<'a>> {

@@ -1,7 +1,8 @@
-//! `maitred check`: prints the configuration, and checks the applications and the files of TLS.
+//! `maitred check`: prints the configuration, and checks the applications and the files of TLS; with `--acme` also what an authority would meet.
 
-use maitred_config::{Loaded, Problem, print};
-use maitred_config::{check, tls, validation};
+use maitred_certificates::preflight;
+use maitred_config::{EXIT_FAILURE, Loaded, Problem, print};
+use maitred_config::{acme, check, tls, validation};
 use maitred_process::host::Host;
 use maitred_process::loading;
 
@@ -16,6 +17,23 @@ pub fn check(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
         loading::look(program, &loaded.config, &checked, host)?;
     }
     let tls = tls::Material::read(&loaded.config, &loaded.origins, tls::From::Disk)?;
+    acme::wishes(&loaded.config, &loaded.origins)?;
     let lines = tls.iter().flat_map(|tls| tls::report(tls));
-    Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))
+    let code = print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>());
+    if loaded.looks { look(loaded) } else { Ok(code) }
+}
+
+/// Prints what an order of certificates would meet.
+fn look(loaded: &Loaded) -> Result<u8, Problem> {
+    let Some(wishes) = acme::wishes(&loaded.config, &loaded.origins)? else {
+        return Ok(print("# acme: in development no certificate is ordered\n"));
+    };
+    let told = preflight(&wishes);
+    let line = |told: &maitred_certificates::Told| {
+        let kind = if told.is_fault { "fault: " } else { "" };
+        format!("# acme: {kind}{}\n", told.text)
+    };
+    let kept = acme::lines(&loaded.config).into_iter().map(|line| format!("# {line}\n"));
+    let code = print(&kept.chain(told.iter().map(line)).collect::<String>());
+    Ok(if told.iter().any(|told| told.is_fault) { EXIT_FAILURE } else { code })
 }

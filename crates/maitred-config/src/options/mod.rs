@@ -1,6 +1,7 @@
 //! Every option, once. From these tables come the command line, the environment variables, the keys
 //! of `maitred.toml`, `--help`, `maitred check` and docs/operations/configuration.md.
 
+mod acme;
 mod application;
 mod compression;
 mod control;
@@ -19,6 +20,7 @@ mod responses;
 mod serving;
 mod threads;
 pub mod tls;
+mod traces;
 mod websockets;
 mod workers;
 
@@ -29,9 +31,10 @@ pub(crate) use threads::MAX_THREADS;
 pub use workers::MAX_WORKERS;
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 19] = [
+const TABLES: [&[Definition]; 21] = [
     serving::OPTIONS,
     tls::OPTIONS,
+    acme::OPTIONS,
     http2::OPTIONS,
     websockets::OPTIONS,
     proxies::OPTIONS,
@@ -46,6 +49,7 @@ const TABLES: [&[Definition]; 19] = [
     limits::OPTIONS,
     compression::OPTIONS,
     insight::OPTIONS,
+    traces::OPTIONS,
     logs::OPTIONS,
     control::OPTIONS,
     process::OPTIONS,

@@ -1,18 +1,22 @@
 //! The command line: `maitred [check] [APPLICATION] [--option VALUE | --option=VALUE]...`
 
+use std::net::IpAddr;
+
 use crate::commands::{self, Command, Run};
 use crate::options::development::RELOAD;
 use crate::options::familiar::{self, Familiar, Is};
 use crate::options::renamed::{Names, Renamed, Used};
 use crate::options::{self, Kind};
 use crate::origins::Assignment;
-use crate::{Definition, Problem, Source, did_you_mean, help};
+use crate::{Definition, Problem, Source, acme_values, did_you_mean, help};
 
 /// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
     /// The topic of help; empty for the short text.
     pub(crate) topic: Vec<String>,
+    /// `check --acme`, with a value of the option or without one.
+    pub(crate) looks: bool,
     pub(crate) config_file: Option<String>,
     pub(crate) assignments: Vec<Assignment>,
     /// Earlier names of options in the assignments.
@@ -25,6 +29,7 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
     let mut line = CommandLine {
         command: Command::Run,
         topic: Vec::new(),
+        looks: false,
         config_file: None,
         assignments: Vec::new(),
         renamed: Used::default(),
@@ -44,7 +49,7 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
         }
     }
     // Of other servers; together they are one address.
-    let (mut host, mut port) = (None, None);
+    let (mut hosts, mut port) = (Vec::new(), None);
     let mut only_names = false;
     while let Some(argument) = rest.next() {
         if !only_names && argument == "--" {
@@ -52,6 +57,12 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
         } else if !only_names && argument.len() > 1 && argument.starts_with('-') {
             let Flag { definition, renamed, name, value } = find(argument, earlier)?;
             line.renamed.add(definition.flag(), renamed);
+            if line.command == Command::Check && definition.name == "acme" && value.is_none() {
+                line.looks = true;
+                if rest.peek().is_none_or(|next| acme_values::acme(next).is_err()) {
+                    continue;
+                }
+            }
             let value = match value {
                 Some(value) => value,
                 None if definition.is_switch() => "true",
@@ -60,7 +71,7 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
                     .ok_or_else(|| missing_value(definition, name))?,
             };
             match name {
-                Some("--host") => host = Some(value),
+                Some("--host") => hosts.push(value),
                 Some("--port") => port = Some(value),
                 _ => line.add(definition, value, name)?,
             }
@@ -73,6 +84,7 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
             line.add_application(argument)?;
         }
     }
+    let host = line.add_names(hosts)?;
     line.add_host_and_port(host, port)?;
     Ok(line)
 }
@@ -195,6 +207,21 @@ impl CommandLine {
             }
         }
         Ok(())
+    }
+
+    /// Beside `--acme` each `--host` that is a name and no address is a name of the site. Returns the last other one, which is an address as in
+    /// other servers.
+    fn add_names<'a>(&mut self, hosts: Vec<&'a str>) -> Result<Option<&'a str>, Problem> {
+        let orders = self.looks || self.assignments.iter().any(|given| given.definition.name == "acme");
+        let is_name =
+            |host: &str| host.contains('.') && host.parse::<IpAddr>().is_err() && !host.contains(':');
+        let (names, addresses): (Vec<_>, Vec<_>) =
+            hosts.into_iter().partition(|host| orders && is_name(host));
+        let option = options::find("acme-host");
+        for name in names {
+            option.map_or(Ok(()), |option| self.add(option, name, None))?;
+        }
+        Ok(addresses.last().copied())
     }
 
     /// `--host` and `--port` of other servers, whose defaults are ours.

@@ -47,6 +47,11 @@ pub(super) fn find(place: &str) -> Result<(String, Vec<u8>), Problem> {
     })
 }
 
+/// A self-signed certificate with its key for one name; none if the system refuses.
+pub(super) fn for_name(name: &str) -> Option<Vec<u8>> {
+    Identity::development(&[name.to_owned()], system_clock).ok().map(|(_, pem)| together(&pem))
+}
+
 /// `$XDG_CACHE_HOME`, or `.cache` of the home folder (XDG Base Directory Specification).
 fn path(cache: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
     let cache = cache.filter(|folder| folder.is_absolute());

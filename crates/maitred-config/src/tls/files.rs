@@ -14,9 +14,12 @@ use std::path::{Path, PathBuf};
 use base64ct::{Base64, Encoding};
 use serde_json::{Value, json};
 
+use maitred_server::tls::{Identity, system_clock};
+
+use super::development;
 use crate::accounts::shown_user;
 use crate::problem::correct;
-use crate::{BadValue, Config, Origins, Problem};
+use crate::{BadValue, Config, Origins, Problem, acme};
 
 /// Most bytes of a file: the longest lists of revoked certificates have some MiB. All files go to a worker in one message.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
@@ -122,6 +125,19 @@ impl Files {
         Ok(files)
     }
 
+    /// Adds the certificates by ACME. The place of a file that is missing or broken is taken by the known certificate, else by a self-signed one:
+    /// there always is one.
+    pub(super) fn complete(&mut self, config: &Config, known: Option<&Self>) {
+        for (name, path) in acme::files(config) {
+            let found = read(&path).ok().filter(|pem| is_for(pem, &name));
+            let is_valid = |pem: &&[u8]| is_for(pem, &name) && !has_ended(pem);
+            let known = || known.and_then(|known| known.get(&path)).filter(is_valid).map(<[u8]>::to_vec);
+            if let Some(pem) = found.or_else(known).or_else(|| development::for_name(&name)) {
+                self.contents.insert(path, pem);
+            }
+        }
+    }
+
     /// Whether the contents are the same, apart from the certificate for development.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.contents == other.contents
@@ -162,6 +178,14 @@ impl Files {
         }
         Some(files)
     }
+}
+
+fn is_for(pem: &[u8], name: &str) -> bool {
+    Identity::from_pem(pem, pem).is_ok_and(|identity| identity.info().names.iter().any(|own| own == name))
+}
+
+fn has_ended(pem: &[u8]) -> bool {
+    Identity::from_pem(pem, pem).is_ok_and(|identity| identity.info().certificate.not_after <= system_clock())
 }
 
 /// The reason why a file has not been read.
@@ -237,7 +261,9 @@ pub struct Stamps(BTreeMap<PathBuf, Option<Stamp>>);
 impl Stamps {
     /// Looks at the files that the configuration names.
     pub fn of(config: &Config) -> Self {
-        Self(all(config).iter().map(|named| (named.path.to_owned(), Stamp::of(named.path))).collect())
+        let ordered = acme::files(config).into_iter().map(|(_, path)| path);
+        let paths = all(config).into_iter().map(|named| named.path.to_owned()).chain(ordered);
+        Self(paths.map(|path| (path.clone(), Stamp::of(&path))).collect())
     }
 }
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64ct::{Base64, Encoding};
+use maitred_certificates::Heard;
 use maitred_match::HostTable;
 use maitred_server::tls::{
     ClientPolicy, HostClients, IdentityInfo, Terms, TermsError, TermsSettings, TicketSecret, Tickets, Trust,
@@ -36,6 +37,8 @@ pub struct Material {
     pub places: Vec<String>,
     pub(super) lists: Vec<ListEnd>,
     tickets: Option<Tickets>,
+    /// The names on demand that clients have asked for.
+    pub heard: Heard,
 }
 
 impl PartialEq for Material {
@@ -81,7 +84,7 @@ impl Material {
             From::Handed(handed) => Some(handed),
         };
         let kept = handed.map(|handed| &handed.files);
-        let files = match from {
+        let mut files = match from {
             // Some are missing only if the other process has another configuration.
             From::Handed(handed) if handed.files.has_all(config) => handed.files.clone(),
             _ => {
@@ -96,13 +99,14 @@ impl Material {
                 files
             }
         };
+        files.complete(config, kept);
         let secret = handed.and_then(|handed| handed.secret.as_deref()?.first_chunk());
         let tickets = match secret.map(TicketSecret::from_bytes) {
             _ if !config.tls.tickets => None,
             Some(secret) => Some(Tickets::from_secret(&secret, system_clock)),
             None => Some(random(origins)?),
         };
-        Self::make(config, origins, files, tickets).map(Arc::new).map(Some)
+        Self::make(config, origins, files, tickets, Heard::default()).map(Arc::new).map(Some)
     }
 
     /// Makes the material again from the current files. Clients can resume earlier sessions, and the certificate for development stays.
@@ -117,12 +121,13 @@ impl Material {
                 None => development::find(&origins.describe("tls"))?,
             });
         }
+        files.complete(config, Some(&self.files));
         let tickets = match &self.tickets {
             _ if !config.tls.tickets => None,
             Some(tickets) => Some(tickets.clone()),
             None => Some(random(origins)?),
         };
-        Self::make(config, origins, files, tickets).map(Arc::new)
+        Self::make(config, origins, files, tickets, self.heard.clone()).map(Arc::new)
     }
 
     /// Makes the material again with other settings and the known files; none if a file is not known.
@@ -130,7 +135,10 @@ impl Material {
         let has_all =
             self.files.has_all(config) && (!config.tls.development || self.files.development.is_some());
         let tickets = self.tickets.clone().filter(|_| config.tls.tickets);
-        has_all.then(|| Self::make(config, origins, self.files.clone(), tickets).ok()).flatten().map(Arc::new)
+        let mut files = self.files.clone();
+        files.complete(config, Some(&self.files));
+        let made = has_all.then(|| Self::make(config, origins, files, tickets, self.heard.clone()).ok());
+        made.flatten().map(Arc::new)
     }
 
     fn make(
@@ -138,9 +146,10 @@ impl Material {
         origins: &Origins,
         files: Files,
         tickets: Option<Tickets>,
+        heard: Heard,
     ) -> Result<Self, Problem> {
         let (identities, places): (Vec<_>, Vec<_>) =
-            pairs::identities(config, origins, &files)?.into_iter().unzip();
+            pairs::identities(config, origins, &files, &heard)?.into_iter().unzip();
         // Tickets of a key file are not kept: the file may change later.
         let of_file = match &config.tls.ticket_key {
             Some(path) => {
@@ -167,7 +176,7 @@ impl Material {
             let key = if matches!(error, TermsError::Clients(_)) { "tls-client-ca" } else { "tls-cert" };
             pairs::problem(origins.describe(key), "the terms of TLS", &error)
         })?;
-        Ok(Self { files, terms, places, lists, tickets })
+        Ok(Self { files, terms, places, lists, tickets, heard })
     }
 
     /// The files and the secret, from which another process makes the same material.
@@ -178,7 +187,10 @@ impl Material {
 
     /// Whether the files are readable and have other contents now.
     pub fn differs_from_files(&self, config: &Config, origins: &Origins) -> bool {
-        Files::read(config, origins, None).is_ok_and(|files| !files.is_same(&self.files))
+        Files::read(config, origins, None).is_ok_and(|mut files| {
+            files.complete(config, Some(&self.files));
+            !files.is_same(&self.files)
+        })
     }
 
     /// The certificates, each with its file.

@@ -16,7 +16,7 @@ mod report;
 use maitred_server::listening::Address;
 
 use crate::tls_values::{CLIENTS, ClientAuth};
-use crate::{Config, HostConfig, Origins, Problem, SiteConfig};
+use crate::{Config, HostConfig, Origins, Problem, SiteConfig, acme};
 
 pub use files::Stamps;
 use pairs::server_name;
@@ -24,9 +24,9 @@ use pairs::server_name;
 pub use material::{From, Handed, Material};
 pub use report::{changes, report, warnings};
 
-/// Whether there is any certificate.
+/// Whether there is any certificate, or one is ordered.
 pub fn is_on(config: &Config) -> bool {
-    config.tls.development || certificates(config) > 0
+    config.tls.development || certificates(config) > 0 || acme::is_on(config)
 }
 
 fn certificates(config: &Config) -> usize {
@@ -42,6 +42,7 @@ pub fn named_files(config: &Config) -> impl Iterator<Item = &std::path::Path> {
 /// Checks the options of TLS together, without the files.
 pub fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     let wrong = |key: &str, what: &str, remedy: &str| Err(Problem::new(origins.describe(key), what, remedy));
+    acme::check(config, origins)?;
     let tls = &config.tls;
     if tls.development && certificates(config) > 0 {
         return wrong(
@@ -53,7 +54,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     if !is_on(config) {
         if let Some(listen) = config.listen.iter().find(|listen| listen.says_https()) {
             let what = format!("{listen} needs a certificate, and there is none");
-            let remedy = "give one with --tls-cert and --tls-key, or --tls makes one for development";
+            let remedy = "give one with --tls-cert and --tls-key, or --acme orders one, or --tls makes one for development";
             return wrong("listen", &what, remedy);
         }
         let alone = [

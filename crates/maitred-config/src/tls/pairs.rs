@@ -3,11 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use maitred_certificates::Heard;
 use maitred_server::HostPattern;
 use maitred_server::tls::{Identity, IdentityError};
 
 use super::files::{Files, NO_FILE, PASSWORDS};
-use crate::{BadValue, Config, Origins, Problem, SiteConfig};
+use crate::{BadValue, Config, Origins, Problem, SiteConfig, acme};
 
 /// The files of a certificate.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(super) fn identities(
     config: &Config,
     origins: &Origins,
     files: &Files,
+    heard: &Heard,
 ) -> Result<Vec<(Identity, String)>, Problem> {
     let mut identities = of_site(config, &config.site, None, origins, files)?;
     for host in &config.hosts {
@@ -36,6 +38,18 @@ pub(super) fn identities(
             let names: Vec<String> = host.names.iter().filter_map(server_name).collect();
             identities.push((identity.for_names(names), shown));
         }
+    }
+    for (name, path) in acme::files(config) {
+        let pem = files.get(&path).unwrap_or_default();
+        let identity = Identity::from_pem(pem, pem)
+            .map_err(|error| problem(origins.describe("acme"), &path.display().to_string(), &error))?;
+        let is_own = identity.info().certificate.is_self_signed;
+        let shown = if is_own { format!("self-signed for {name}") } else { path.display().to_string() };
+        let is_asked_for = is_own && acme::is_pattern_on_demand(config, &name);
+        let heard = heard.clone();
+        let identity =
+            if is_asked_for { identity.with_hearer(move |name| heard.note(name)) } else { identity };
+        identities.push((identity, shown));
     }
     if let Some((shown, pem)) = &files.development {
         let identity = Identity::from_pem(pem, pem).map_err(|error| {

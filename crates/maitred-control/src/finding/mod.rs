@@ -19,7 +19,7 @@ use maitred_io::clock;
 use serde_json::{Value, json};
 
 use crate::lock;
-pub use picture::of as picture_of;
+pub(crate) use picture::of as picture_of;
 use place::LastPlace;
 
 /// The query.

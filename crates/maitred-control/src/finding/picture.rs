@@ -3,14 +3,16 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use maitred_finding::{Delivery, Log, Memory, Picture, Pool, Queue};
+use maitred_finding::{Certificate, Collector, Delivery, Log, Memory, Picture, Pool, Queue};
 use maitred_io::{clock, machine, process, tasks};
 use maitred_match::Shape;
 use maitred_server::inspect::{Member, RequestSummary, Role};
 use maitred_server::{Computing, Place, Progress, RunningCall, Server};
 use maitred_stats::{Part, Span};
 
+use crate::QueryContext;
 use crate::shown::ENGINE;
+use crate::tls::is_for;
 
 /// Requests that wait are looked at, of each pool, and deliveries that are kept: those that wait for longest.
 const MOST: usize = 1000;
@@ -23,7 +25,8 @@ const OUTGOING: &str = "outgoing";
 const STUCK: u64 = 30_000_000_000;
 
 /// Takes a picture of this process now. Takes some milliseconds with many routes or connections.
-pub fn of(server: &Server) -> Picture {
+pub(crate) fn of(asking: &QueryContext<'_>) -> Picture {
+    let server = asking.server;
     let mut picture = Picture { at: clock::monotonic(), ..Picture::default() };
     add_pools(server, &mut picture);
     add_routes(server, &mut picture);
@@ -49,6 +52,11 @@ pub fn of(server: &Server) -> Picture {
     if let Some(own) = server.log().progress_of_calls() {
         picture.logs.insert("client".to_owned(), log(own));
     }
+    for state in server.otlp() {
+        let (waiting, lost) = (state.counts.waiting, state.counts.dropped + state.counts.refused);
+        let failing = state.trouble.map(|(why, _)| why).unwrap_or_default();
+        picture.collectors.insert(state.signal.to_owned(), Collector { waiting, lost, failing });
+    }
     let (waiting, done) = server.figures().spool_progress();
     picture.spool = Queue { waiting, done };
     let bodies = server.figures().body_memory().held + server.settings().guard().budget.figures().0;
@@ -57,7 +65,26 @@ pub fn of(server: &Server) -> Picture {
         held: picture.memory.held + bodies,
         limit: machine::memory_limit(),
     };
+    add_certificates(asking, &mut picture);
     picture
+}
+
+fn add_certificates(asking: &QueryContext<'_>, picture: &mut Picture) {
+    let Some(terms) = asking.server.settings().tls() else { return };
+    let now = clock::unix_seconds();
+    for order in asking.owner.orders() {
+        let Some(fault) = &order.fault else { continue };
+        let own = terms.identities().iter().find(|info| is_for(info, &order)).map(|info| &info.certificate);
+        // A self-signed certificate stands in for one that has never been issued.
+        let issued = own.filter(|certificate| !certificate.is_self_signed);
+        let of_seconds = |seconds: u64| seconds.saturating_mul(1_000_000_000);
+        let certificate = Certificate {
+            left: of_seconds(issued.map_or(0, |own| own.not_after.saturating_sub(now))),
+            valid_for: of_seconds(issued.map_or(0, |own| own.not_after.saturating_sub(own.not_before))),
+            fault: fault.text.clone(),
+        };
+        picture.certificates.insert(order.name, certificate);
+    }
 }
 
 fn log(progress: Progress) -> Log {

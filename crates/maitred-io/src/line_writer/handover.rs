@@ -38,6 +38,30 @@ impl Target {
     }
 }
 
+/// Makes a folder for `identity` alone, and those above it for all, if there is none and that user cannot interfere. What cannot be done shows
+/// when that user needs the folder.
+pub fn give_folder(path: &Path, identity: &Identity) {
+    let Ok(path) = std::path::absolute(path) else { return };
+    let Some(above) = path.ancestors().find(|above| fs::symlink_metadata(above).is_ok()) else { return };
+    let Ok(missing) = path.strip_prefix(above) else { return };
+    let Some(mut folder) = open_closed(above, identity) else { return };
+    let parts: Vec<&OsStr> = missing.iter().collect();
+    for (place, part) in parts.iter().enumerate() {
+        let is_last = place + 1 == parts.len();
+        let mode = Mode::from_raw_mode(if is_last { 0o700 } else { 0o755 });
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = rustix::fs::mkdirat(&folder, *part, mode);
+        let Ok(opened) = made.and_then(|()| rustix::fs::openat(&folder, *part, flags, Mode::empty())) else {
+            return;
+        };
+        if is_last {
+            let (user, group) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
+            let _ = rustix::fs::fchown(&opened, Some(user), Some(group));
+        }
+        folder = opened;
+    }
+}
+
 fn give(folder: &OwnedFd, name: &OsStr, identity: &Identity) {
     // Neither a link nor the opening of a FIFO is followed or waited for.
     let flags = OFlags::WRONLY

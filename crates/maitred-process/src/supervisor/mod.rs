@@ -43,6 +43,7 @@ use maitred_server::limits::ClientTable;
 use maitred_server::{Bell, Log};
 use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
+use crate::certificates::Certificates;
 use crate::development::{self, Watch};
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
@@ -130,6 +131,7 @@ struct Supervisor {
     /// The service manager waits for the end of a reload.
     reloads: bool,
     watch: Option<Watch>,
+    certificates: Certificates,
     /// The time of the last change of these files, until a worker serves them.
     changed_at: Option<Instant>,
 }
@@ -269,6 +271,7 @@ pub(crate) fn run(
         holds_until: None,
         reloads: false,
         watch: None,
+        certificates: Certificates::default(),
         changed_at: None,
     };
     supervisor.develop()?;
@@ -349,7 +352,10 @@ impl Supervisor {
             self.crew.handle_timeout(Instant::now());
             if reaps {
                 let is_worker = |pid| self.processes.values().any(|process| process.pid() == pid);
-                let reap = || child::reap_others(|pid| is_worker(pid) || self.is_own_program(pid));
+                let reap = || {
+                    let is_own = |pid| is_worker(pid) || self.is_own_program(pid);
+                    maitred_certificates::unless_hook_runs(|| child::reap_others(is_own));
+                };
                 // A running hook waits for its children itself.
                 match &self.hooks {
                     Some(hooks) => hooks.unless_running(reap),
@@ -492,10 +498,11 @@ impl Supervisor {
 
     /// Reads the files of TLS again for the next worker. The known material stays if this process cannot read the files, or they are invalid.
     fn renew_tls(&mut self) {
-        if let Some(known) = &self.checked.tls
-            && let Ok(next) = known.again(&self.config, &self.origins)
-        {
-            self.checked.tls = Some(next);
+        if let Some(known) = &self.checked.tls {
+            let next = known.again(&self.config, &self.origins).ok();
+            if let Some(next) = next.or_else(|| known.as_before(&self.config, &self.origins)) {
+                self.checked.tls = Some(next);
+            }
         }
         self.setup.tls = self.checked.tls.as_ref().map(|tls| tls.handed());
     }
@@ -523,6 +530,7 @@ impl Supervisor {
         if self.predecessor.is_none() {
             self.service.write_pid_file(&self.log);
         }
+        self.certificates = Certificates::begin(self.checked.acme.clone(), &self.config, &self.log);
         if self.config.log_level >= LogLevel::Info {
             self.say_start_up_lines(what.as_deref(), served);
         }
@@ -661,6 +669,7 @@ impl Supervisor {
     /// Ends the workers. They accept the connections that wait, since no other process does.
     fn end_crew(&mut self, now: Instant) {
         self.ending = true;
+        self.certificates.end();
         self.end_successor();
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);

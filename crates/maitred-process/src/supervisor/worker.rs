@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use maitred_config::Problem;
-use maitred_control::{Answered, Caller, Control, Counted, ProcessFigures, Question, lock, picture_of};
+use maitred_control::{Answered, Caller, Control, Counted, ProcessFigures, Question, lock};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::channel::Channel;
 use maitred_io::process;
@@ -318,7 +318,7 @@ impl Link {
                 server.figures().settle();
                 Some(Answered::json(200, &ProcessFigures::at(server)))
             }
-            PICTURE => Some(Answered::json(200, &picture_of(server))),
+            PICTURE => Some(Answered::json(200, &self.control()?.picture()?)),
             OWN_PAGE => {
                 server.figures().settle();
                 let format = question.format();

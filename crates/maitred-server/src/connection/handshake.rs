@@ -5,6 +5,7 @@
 //!      `--too many of this client--> closed
 //!      `--else--> session --agreed--> requests
 //!                    `--refused, or late--> an alert, closed
+//!                    `--a challenge of an authority--> closed
 //! ```
 //! Promises: no memory for a session before the peer has sent a byte; no data of the peer is used before the end of
 //! the handshake.
@@ -16,7 +17,8 @@ use maitred_exchange::Site;
 use maitred_io::clock;
 use maitred_io::transport::{Moved, Shaken};
 use maitred_limits::Rule;
-use maitred_tls::{Handshake, Session, SessionError};
+use maitred_runtime::Local;
+use maitred_tls::{Handshake, Session, SessionError, Terms};
 
 use super::secured;
 use super::wire::{Phase, Wire};
@@ -54,7 +56,7 @@ impl Wire {
                 return Some(Turn::Close);
             }
             let Some(terms) = site.tls.load_full() else { return Some(Turn::Close) };
-            match Session::new(&terms) {
+            match self.begin_session(context, &terms) {
                 Ok(session) => self.transport.begin_handshake(session),
                 Err(error) => return Some(self.refuse_handshake(context, &error)),
             }
@@ -74,11 +76,39 @@ impl Wire {
                 Some(Turn::Close)
             }
             Shaken::Failed(error) => Some(self.refuse_handshake(context, &error)),
+            Shaken::Done(handshake) if handshake.is_challenge() => {
+                Some(self.end_challenge(context, &handshake))
+            }
             Shaken::Done(handshake) => {
                 self.use_session(context, *handshake);
                 None
             }
         }
+    }
+
+    fn begin_session(&self, context: &Context<'_>, terms: &Arc<Terms>) -> Result<Session, SessionError> {
+        let mut session = Session::new(terms)?;
+        if let Some(challenges) = &context.group.site.challenges {
+            session = session.with_challenges(Arc::clone(challenges));
+        }
+        if terms.has_addresses()
+            && let Local::Ip(address) = self.local(context.group)
+        {
+            session = session.at(address.ip());
+        }
+        Ok(session)
+    }
+
+    /// An authority has seen the certificate of its challenge, and says nothing more (RFC 8737 §3).
+    fn end_challenge(&mut self, context: &mut Context<'_>, handshake: &Handshake) -> Turn {
+        let site = &context.group.site;
+        site.handshakes.note(handshake);
+        let name = handshake.sni.as_deref().unwrap_or_default();
+        site.log.info(format_args!(
+            "{}: TLS handshake: the challenge for {name} is answered",
+            self.peer.without_port()
+        ));
+        self.end_after_this()
     }
 
     /// Receives the first bytes of the peer. Returns none when some have arrived.

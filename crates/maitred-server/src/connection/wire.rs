@@ -183,7 +183,7 @@ impl Wire {
 
     /// The server's address: told by a proxy, otherwise the listener's, unless the listener is bound to all
     /// addresses.
-    fn local(&self, group: &Group) -> Local {
+    pub(super) fn local(&self, group: &Group) -> Local {
         if let Some(address) = self.ends.as_ref().and_then(|ends| ends.local) {
             return Local::Ip(address);
         }

@@ -1,5 +1,6 @@
 //! Sessions with a client in memory.
 
+mod challenges;
 mod client_certificates;
 mod files;
 mod handshakes;

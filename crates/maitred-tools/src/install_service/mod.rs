@@ -158,7 +158,7 @@ fn refuse(given: &Given, config: &Config, origins: &Origins) -> Result<(), Probl
         return Err(Problem::new(origins.describe("user"), "it would need root", remedy));
     }
     let has_sockets = given.all("socket").next().is_some();
-    let listens = *origins.of("listen") != Source::Default;
+    let listens = !origins.of("listen").is_default();
     if has_sockets && listens && config.listen.iter().all(|listen| listen.passed().is_none()) {
         let what = "the server would listen itself, and use no socket of systemd";
         return Err(Problem::new(origins.describe("listen"), what, "leave it out, or leave --socket out"));
@@ -175,7 +175,8 @@ fn written_to(config: &Config, folder: &Path) -> Vec<PathBuf> {
     });
     let sockets = config.listen.iter().filter_map(ListenAddress::socket_file);
     let parents = logs.chain(sockets).filter_map(Path::parent);
-    let mut folders: Vec<PathBuf> = parents.chain([&*config.spool]).map(|path| folder.join(path)).collect();
+    let own = config.acme.folder.as_deref().into_iter().chain([&*config.spool]);
+    let mut folders: Vec<PathBuf> = parents.chain(own).map(|path| folder.join(path)).collect();
     let has_anyway = ["/run", "/var/log", "/tmp", "/var/tmp"].map(Path::new);
     folders.retain(|path| path.is_absolute() && !has_anyway.contains(&&**path));
     folders
