@@ -336,7 +336,7 @@ fn a_challenge_is_answered_before_hosts_redirects_and_limits() {
     }
     // No application, and the rate of the client counts.
     hand.redirect_port = None;
-    let mut statuses = |hand: &mut Hand<'_>, path: &str| {
+    let statuses = |hand: &mut Hand<'_>, path: &str| {
         hand.head(&format!("{path} HTTP/1.1\r\nHost: t\r\n\r\n"));
         hand.now += 3000 * SECOND;
         hand.own.pop().map_or(0, |(status, ..)| status)
