@@ -36,6 +36,7 @@ test: ## all suites with their times, or some of them: make test SUITES="rust py
 
 test-all: ## what takes longer, too: all benches in short, every shuttle schedule, minutes of load on workers that are replaced and killed, all sizes of Autobahn's cases of WebSocket and thousands of WebSockets, the tests of Rust and Python by TLS and those of Python by HTTP/2, peers' own tests, those of httpx and requests over our transports, applications of others, fuzzing, all versions of Python, wheels for each of them, the image, the age of the results behind README.md
 	@sh scripts/h2spec $(TOOLS)
+	@sh scripts/pebble $(TOOLS)
 	@sh scripts/autobahn $(TOOLS)
 	@sh scripts/dashboard $(TOOLS)
 	@$(PYTHON) scripts/test
@@ -69,8 +70,9 @@ dist: ## everything of a release with check sums, signed if MINISIGN_KEY names a
 dist-test: ## makes a release twice, in two folders, and compares the sums
 	@$(PYTHON) scripts/dist-test $(PYTHONS)
 
-setup: packages $(STAMPS)/requirements ## what `make test` needs: Debian packages (as root), virtual environment, h2spec if Go is there, what looks at the dashboard if npm is there
+setup: packages $(STAMPS)/requirements ## what `make test` needs: Debian packages (as root), virtual environment, h2spec and Pebble if Go is there, what looks at the dashboard if npm is there
 	@sh scripts/h2spec $(TOOLS) optional
+	@sh scripts/pebble $(TOOLS) optional
 	@sh scripts/dashboard $(TOOLS) optional
 	@echo "setup: complete, $$($(VENV)/bin/python --version), $$($(CARGO) --version)"
 

@@ -115,7 +115,7 @@ def run(page: Path, folder: Path, python: Path = Path(sys.executable), seconds: 
     make_tools(tools, python)
     (folder / "run").mkdir(mode=0o700)
     environment = environment_for({
-        "PATH": f"{tools}:{python.parent}:{os.environ['PATH']}:/usr/sbin",
+        "PATH": f"{tools}:{python.parent}:{os.environ['PATH']}:/usr/sbin:{ROOT}/.build/tools/bin",
         "HOME": str(folder),
         "XDG_RUNTIME_DIR": str(folder / "run"),
         "PYTHONUNBUFFERED": "1",

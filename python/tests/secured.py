@@ -24,7 +24,12 @@ SCHEME = "https" if WANTED else "http"
 #: Reason, and the files or tests for which it holds.
 EXEMPT: dict[str, tuple[str, ...]] = {
     "speaks TLS by itself": (
+        "test_acme.py",
         "test_acme_challenges.py",
+        "test_acme_faults.py",
+        "test_acme_folder.py",
+        "test_acme_names.py",
+        "test_acme_renewal.py",
         "test_tls_options.py",
         "test_tls_reload.py",
         "test_tls_sessions.py",

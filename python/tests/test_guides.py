@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import authority
 import guides
 import pytest
 
@@ -14,7 +15,7 @@ LONG: set[str] = set()
 #: Readers wait a moment where a page says `sleep`. On a machine that is busy with other things it may not be long enough.
 ATTEMPTS = 3
 #: What the commands of these pages need, and no test has.
-NEEDS = {"systemd": "systemd, as root", "container": "a container runtime"}
+NEEDS = {"systemd": "systemd, as root", "container": "a container runtime"} | ({} if authority.PEBBLE else {"certificates": "Pebble"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

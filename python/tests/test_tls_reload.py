@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from certificates import Authority, Pair, authority, connected, fetch, needs_openssl
+from certificates import Authority, Pair, authority, connected, fetch, handshakes, needs_openssl
 from conftest import MAITRED, Serve, Server
 from crews import Start, crew, until
 
@@ -39,37 +36,11 @@ def ctl(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@contextmanager
-def clients(server: Server, authority: Authority) -> Iterator[list[str]]:
-    """Handshakes without end meanwhile, all of which succeed; the serials they have seen, in order for each client."""
-    done = threading.Event()
-    seen: list[str] = []
-
-    def ask() -> None:
-        context = authority.client()
-        while not done.is_set():
-            try:
-                seen.append(fetch(server.port, context).serial)
-            except (OSError, AssertionError) as error:
-                seen.append(repr(error))
-
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        until("some are answered", lambda: len(seen) > 5)
-        yield seen
-    finally:
-        done.set()
-        for thread in threads:
-            thread.join()
-
-
 def test_new_handshakes_see_the_new_certificate_and_connections_go_on(serve: Serve, tmp_path: Path, authority: Authority) -> None:
     pair = own_pair(authority, tmp_path)
     serials = [pair.serial]
     server = serve(*pair.options, "--tls-watch", "0.05", source=APP)
-    with connected(server.port, authority.client()) as kept, clients(server, authority) as seen:
+    with connected(server.port, authority.client()) as kept, handshakes(server.port, authority.client()) as seen:
 
         def watch() -> None:
             server.wait_for(r"info TLS: the certificate \S+own.pem \(localhost\) is used now", start)
@@ -145,7 +116,7 @@ def test_options_about_tls_are_applied_by_sighup(serve: Serve, tmp_path: Path, a
 def test_all_workers_load_what_has_changed(load: str, crew: Start, tmp_path: Path, authority: Authority) -> None:
     pair = own_pair(authority, tmp_path)
     server = crew(*pair.options, "--tls-watch", "0.05" if load == "watch" else "0", source=APP)
-    with clients(server, authority) as seen:
+    with handshakes(server.port, authority.client()) as seen:
         old = pair.serial
         pair.replace(authority.issue("localhost"))
         new = pair.serial
@@ -183,7 +154,7 @@ def test_a_hundred_reloads_cost_no_handshake(crew: Start, tmp_path: Path, author
     pair = own_pair(authority, tmp_path)
     others = [authority.issue("localhost"), authority.issue("localhost")]
     server = crew(*pair.options, "--tls-watch", "0", source=APP)
-    with clients(server, authority) as seen:
+    with handshakes(server.port, authority.client()) as seen:
         for number in range(100):
             pair.replace(others[number % 2])
             assert server.change("tls/reload")["changed"]
@@ -194,6 +165,6 @@ def test_a_hundred_reloads_cost_no_handshake(crew: Start, tmp_path: Path, author
     assert {each.serial for each in others} <= set(seen), "both have been seen"
     strange = [each for each in seen if len(each) < 8 or not each.isalnum()]
     assert not strange, strange
-    handshakes = server.ask("tls")
-    failed = {name: count for name, count in handshakes.items() if "failed" in name and count}
+    counted = server.ask("tls")
+    failed = {name: count for name, count in counted.items() if "failed" in name and count}
     assert not failed, failed

@@ -83,7 +83,9 @@ impl Fault {
             _ if status >= 500 => Kind::Unreachable,
             _ => Kind::Order,
         };
-        let details = [problem.detail.as_deref(), first.and_then(|part| part.detail.as_deref())];
+        let part = first.and_then(|part| part.detail.as_deref());
+        // A page, of an action that the CA wants (RFC 8555 §7.3.3).
+        let details = [problem.detail.as_deref(), part, problem.instance.as_deref()];
         let details: Vec<&str> = details.into_iter().flatten().filter(|text| !text.is_empty()).collect();
         let said = if details.is_empty() { format!("status {status}") } else { details.join("; ") };
         let identifier = first.and_then(|part| part.identifier.as_ref()).or(problem.identifier.as_ref());
@@ -120,13 +122,15 @@ impl Fault {
             }
             "externalAccountRequired" => "acme-eab names the account that the CA has given you",
             "invalidContact" | "unsupportedContact" => "acme takes an e-mail address that exists",
-            "userActionRequired" => "the CA wants an action of the account's holder; it names the page",
+            "userActionRequired" => "open the page that the CA names, as the holder of the account",
             "rejectedIdentifier" | "unsupportedIdentifier" => {
                 "this CA gives no certificate to the name: leave it out with acme = off, or choose another CA with acme-directory"
             }
             "invalidProfile" => "acme-profile has to name a profile of this CA",
             _ => match self.kind {
-                Kind::Unreachable => "is the CA's directory reachable from here? maitred goes on trying",
+                Kind::Unreachable => {
+                    "is acme-directory reachable from here, and its own certificate trusted (acme-ca)? maitred goes on trying"
+                }
                 Kind::RateLimited => "maitred waits as long as the CA wants; other names are not held up",
                 Kind::Account => "do acme-eab and the e-mail address of acme fit this CA?",
                 Kind::Publishing => "see to the folder of acme-folder, or the command of acme-hook",
@@ -159,7 +163,8 @@ impl std::error::Error for Fault {}
 pub(crate) struct Problem {
     #[serde(rename = "type")]
     kind: String,
-    pub(crate) detail: Option<String>,
+    detail: Option<String>,
+    instance: Option<String>,
     pub(crate) identifier: Option<Named>,
     pub(crate) subproblems: Vec<Problem>,
 }

@@ -22,16 +22,6 @@ pub enum Identifier {
 pub struct IdentifierError(String);
 
 impl Identifier {
-    /// Its folder in the folder of certificates: the text with `_` in place of `:`, and `_` in place of `*`.
-    pub fn file_name(&self) -> String {
-        self.to_string().replace([':', '*'], "_")
-    }
-
-    /// Whether it is a pattern such as `*.shop.example`, which a CA checks by DNS-01 only.
-    pub fn is_wildcard(&self) -> bool {
-        matches!(self, Self::Dns(name) if name.starts_with("*."))
-    }
-
     /// The name that a CA checks: without `*.`.
     pub(crate) fn checked(&self) -> Self {
         match self {

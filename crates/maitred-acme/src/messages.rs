@@ -55,8 +55,6 @@ pub(crate) struct Authorization {
     pub(crate) status: Status,
     pub(crate) identifier: Named,
     #[serde(default)]
-    pub(crate) wildcard: bool,
-    #[serde(default)]
     pub(crate) challenges: Vec<Offered>,
 }
 

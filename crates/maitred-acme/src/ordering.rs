@@ -103,7 +103,7 @@ pub struct Ordering {
 #[derive(Debug, Default)]
 struct Spent {
     requests: u32,
-    /// Whether the account was asked for again.
+    /// Whether the CA was asked for the account.
     account: bool,
     nonces: u32,
     stumbles: u32,
@@ -219,13 +219,13 @@ impl Ordering {
     pub fn answered(&mut self, mut response: HttpResponse) {
         if let Some(nonce) = response.take_nonce() {
             self.nonce = Some(nonce);
-        } else if self.asks_nonce {
-            return self.end(Err(Fault::unreadable("it has no nonce")));
         }
-        if std::mem::take(&mut self.asks_nonce) {
-            return;
-        }
-        let result = if response.status < 400 { self.advance(&response) } else { self.refused(&response) };
+        let result = match (std::mem::take(&mut self.asks_nonce), response.status) {
+            (true, ..400) if self.nonce.is_none() => Err(Fault::unreadable("it has no nonce")),
+            (true, ..400) => Ok(()),
+            (false, ..400) => self.advance(&response),
+            _ => self.refused(&response),
+        };
         if let Err(fault) = result {
             self.end(Err(fault));
         }
@@ -291,8 +291,7 @@ impl Ordering {
         let (url, payload) = self.post(directory)?;
         let url = url.to_owned();
         let is_certificate = matches!(self.stage, Stage::Certificate(_) | Stage::Alternate(..));
-        let account = self.account.url.as_deref().filter(|_| !matches!(self.stage, Stage::Account));
-        let body = self.account.key.sign(account, &url, &nonce, payload.as_ref());
+        let body = self.account.key.sign(self.account.url.as_deref(), &url, &nonce, payload.as_ref());
         Ok(HttpRequest {
             method: Method::Post,
             url,
@@ -340,9 +339,10 @@ impl Ordering {
                 self.spent.nonces += 1;
                 Ok(())
             }
-            // The CA has forgotten the account: it becomes a new one with the same key, once.
-            ("accountDoesNotExist", Stage::NewOrder) if !self.spent.account => {
-                self.spent.account = true;
+            // The CA has forgotten the account, or the directory has another host by now: the key finds it, or makes a new one.
+            ("accountDoesNotExist" | "malformed" | "unauthorized", Stage::NewOrder)
+                if !self.spent.account =>
+            {
                 self.account.url = None;
                 self.stage = Stage::Account;
                 Ok(())
@@ -390,6 +390,7 @@ impl Ordering {
                     .as_deref()
                     .ok_or_else(|| Fault::unreadable("the account has no URL"))?;
                 self.account.url = Some(self.checked(url)?);
+                self.spent.account = true;
                 self.stage = Stage::NewOrder;
                 Ok(())
             }
@@ -457,9 +458,7 @@ impl Ordering {
         }
         let offered =
             |kind: &ChallengeKind| authorization.challenges.iter().find(|offer| offer.kind == kind.as_str());
-        let fits = |kind: &&ChallengeKind| !authorization.wildcard || **kind == ChallengeKind::Dns01;
-        let chosen =
-            self.settings.challenges.iter().filter(fits).find_map(|kind| Some((*kind, offered(kind)?)));
+        let chosen = self.settings.challenges.iter().find_map(|kind| Some((*kind, offered(kind)?)));
         let Some((kind, offer)) = chosen else {
             let kinds: Vec<&str> = authorization.challenges.iter().map(|offer| offer.kind.as_str()).collect();
             let said = format!("the CA offers the challenges {}, and none of them is on", kinds.join(", "));
@@ -612,10 +611,11 @@ impl Ordering {
     fn poll(&mut self, response: &HttpResponse) -> Result<(), Fault> {
         self.spent.polls += 1;
         let own = Duration::from_secs(u64::from(self.spent.polls).div_ceil(2).min(10));
-        self.pause(response.wait(self.now).unwrap_or(own).max(Duration::from_secs(1)))
+        self.pause(response.wait(self.now).unwrap_or(own))
     }
 
     fn pause(&mut self, wait: Duration) -> Result<(), Fault> {
+        let wait = wait.max(Duration::from_secs(1));
         self.spent.waited = self.spent.waited.saturating_add(wait);
         if self.spent.waited > PATIENCE {
             let mut fault = Fault::new(

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::chain::Held;
+use crate::fault::{Fault, Kind};
 use crate::messages::Window;
 
 const MINUTE: u64 = 60;
@@ -70,7 +71,7 @@ pub enum Due {
 pub struct Order {
     /// The directory.
     pub to: To,
-    /// How many orders have failed since the last certificate.
+    /// How many challenges have failed at all: for [`Ordering::new`](crate::Ordering::new). A kind that has worked is the first again.
     pub attempt: u32,
     /// The certificate that the new one replaces.
     pub replaces: Option<String>,
@@ -94,6 +95,7 @@ pub struct Schedule {
     /// The place in each span of time, in parts of 65,536: so that names and machines do not all come at once.
     place: u16,
     failures: u32,
+    attempt: u32,
     failing_since: u64,
     /// Whether the last order was a try that succeeded.
     tried: bool,
@@ -138,7 +140,7 @@ impl Schedule {
                 let to =
                     if staging && self.failures > 0 && !self.tried { To::Staging } else { To::Production };
                 let replaces = replaces.filter(|_| to == To::Production);
-                Due::Order(Order { to, attempt: self.failures, replaces })
+                Due::Order(Order { to, attempt: self.attempt, replaces })
             }
             id => {
                 let ask = if id.is_some() { ask } else { HOUR };
@@ -161,7 +163,8 @@ impl Schedule {
     /// The order has given a certificate, which is in use now.
     pub fn issued(&mut self, held: Held, random: u16, now: Now) {
         self.order = Pause::new(AFTER_SUCCESS, now);
-        *self = Self { held: Some(held), place: random, order: self.order, ..Self::default() };
+        let (order, attempt) = (self.order, self.attempt);
+        *self = Self { held: Some(held), place: random, order, attempt, ..Self::default() };
     }
 
     /// The try has given a certificate, which is thrown away: the real order may follow.
@@ -171,8 +174,11 @@ impl Schedule {
     }
 
     /// The order has failed.
-    pub fn failed(&mut self, retry_after: Option<Duration>, now: Now) {
-        let wanted = retry_after.map_or(0, |wait| wait.as_secs().min(MAX_RETRY_AFTER));
+    pub fn failed(&mut self, fault: &Fault, now: Now) {
+        if fault.kind == Kind::Challenge {
+            self.attempt = self.attempt.wrapping_add(1);
+        }
+        let wanted = fault.retry_after.map_or(0, |wait| wait.as_secs().min(MAX_RETRY_AFTER));
         self.order = Pause::new(self.order.length.max(wanted), now);
     }
 

@@ -176,6 +176,7 @@ impl<W: World> Work<W> {
     fn look(&mut self) {
         let now = self.world.now();
         self.look_at = now.steady + HOUR;
+        let mut faults = Vec::new();
         for (name, entry) in &mut self.names {
             if self.running.iter().any(|running| running.name == *name) || entry.unsaved.is_some() {
                 continue;
@@ -184,12 +185,28 @@ impl<W: World> Work<W> {
             if entry.seen.replace(mark) == Some(mark) {
                 continue;
             }
-            let pem = std::fs::read(self.wishes.folder.certificate(name)).unwrap_or_default();
-            let held = check_chain(&pem, &pem, std::slice::from_ref(&entry.identifier), now.wall).ok();
+            let path = self.wishes.folder.certificate(name);
+            let held = match std::fs::read(&path) {
+                Ok(pem) => check_chain(&pem, &pem, std::slice::from_ref(&entry.identifier), now.wall)
+                    .map_err(|fault| fault.said.trim_start_matches("the new certificate ").to_owned()),
+                Err(error) => Err(format!("cannot be read: {error}")),
+            };
+            if let Err(why) = &held
+                && (entry.state.until.is_some() || path.exists())
+            {
+                faults.push((name.clone(), format!("{} {why}", path.display())));
+            }
+            let held = held.ok();
             entry.state.until = held.as_ref().map(|held: &Held| held.not_after);
             // One of another authority serves on, and is replaced at once.
             let is_own = entry.state.issuer.as_ref().is_none_or(|issuer| *issuer == self.wishes.directory);
             entry.schedule.hold(held.filter(|_| is_own));
+        }
+        for (name, fault) in faults {
+            let text = format!(
+                "{fault}; servers keep the certificate that they have in memory, and another one is ordered"
+            );
+            self.tell(Level::Error, &name, &text);
         }
     }
 
@@ -286,10 +303,15 @@ impl<W: World> Work<W> {
             return Ok(account.clone());
         }
         let kept = self.wishes.folder.account(directory)?;
-        let kept = kept.and_then(|text| serde_json::from_slice::<Account>(&text).ok());
-        let account = match kept.filter(|account| account.directory == directory) {
+        let read = kept.as_deref().and_then(|text| serde_json::from_slice::<Account>(text).ok());
+        let account = match read.filter(|account| account.directory == directory) {
             Some(account) => account,
             None => {
+                if kept.is_some() {
+                    let text =
+                        format!("the account at {directory} cannot be read, and a new one takes its place");
+                    (self.say)(Level::Warn, &format!("acme: {text}"));
+                }
                 let account = Account::generate(directory)
                     .ok_or_else(|| io::Error::other("there are no random numbers"))?;
                 self.wishes.folder.save_account(directory, &serde_json::to_vec(&account)?)?;
@@ -442,7 +464,7 @@ impl<W: World> Work<W> {
     fn failed(&mut self, name: &str, fault: &Fault) {
         let now = self.world.now();
         let Some(entry) = self.names.get_mut(name) else { return };
-        entry.schedule.failed(fault.retry_after, now);
+        entry.schedule.failed(fault, now);
         entry.state.ordering = false;
         entry.state.fault = Some(state::Fault { at: now.wall, text: fault.to_string() });
         let wait = entry.schedule.order_in(now).as_secs();

@@ -38,6 +38,8 @@ pub(super) struct Authority {
     pub(super) external: Option<Vec<u8>>,
     /// Every so many nonces is refused.
     pub(super) refuse_nonce: Option<usize>,
+    /// Answers have no nonce but those that were asked for one.
+    pub(super) spares_nonces: bool,
     /// How often an authorisation or an order is in work before it is done.
     pub(super) slow: usize,
     pub(super) retry_after: Option<String>,
@@ -83,6 +85,7 @@ impl Authority {
             kinds: vec!["http-01", "tls-alpn-01", "dns-01"],
             external: None,
             refuse_nonce: None,
+            spares_nonces: false,
             slow: 0,
             retry_after: None,
             valid_from: NOW - 3600,
@@ -119,7 +122,9 @@ impl Authority {
                 Method::Post => self.posted(request, &path),
             },
         };
-        if request.method != Method::Get && response.nonce.is_none() {
+        let has_nonce =
+            request.method == Method::Head || request.method == Method::Post && !self.spares_nonces;
+        if has_nonce && response.nonce.is_none() {
             self.made += 1;
             let nonce = format!("nonce-{}", self.made);
             self.nonces.insert(nonce.clone());
@@ -237,6 +242,7 @@ impl Authority {
     fn authorization(&mut self, number: usize, index: usize) -> HttpResponse {
         let order = &mut self.orders[number];
         let identifier = order.identifiers[index].checked();
+        let is_pattern = identifier != order.identifiers[index];
         let status = match (order.failed == Some(index), order.done[index]) {
             (true, _) => "invalid",
             (_, true) if order.left == 0 => "valid",
@@ -249,7 +255,7 @@ impl Authority {
         let offers: Vec<Value> = self
             .kinds
             .iter()
-            .filter(|kind| !order.identifiers[index].is_wildcard() || **kind == "dns-01")
+            .filter(|kind| !is_pattern || **kind == "dns-01")
             .map(|kind| {
                 let mut offer = json!({
                     "type": kind, "status": status, "token": format!("token_{number}-{index}-{kind}"),
@@ -268,7 +274,7 @@ impl Authority {
         let mut body = json!({
             "status": status, "identifier": { "type": kind, "value": identifier.to_string() }, "challenges": offers,
         });
-        if order.identifiers[index].is_wildcard() {
+        if is_pattern {
             body["wildcard"] = true.into();
         }
         self.waiting(document(200, &body))

@@ -59,8 +59,13 @@ fn an_account_is_made_once_and_kept_as_json() {
     finish(&mut second, &mut authority).0.expect("a certificate");
     assert!(!authority.log.contains(&"Post account".to_owned()));
     // The URL is lost: the CA knows the key.
-    let mut third =
-        Ordering::new(&settings(), Account { url: None, ..account }, identifiers(&["shop.example"]), None, 0);
+    let mut third = Ordering::new(
+        &settings(),
+        Account { url: None, ..account.clone() },
+        identifiers(&["shop.example"]),
+        None,
+        0,
+    );
     finish(&mut third, &mut authority).0.expect("a certificate");
     assert_eq!(third.account().url.as_deref(), Some("https://ca.example/accounts/0"));
     // The CA is a new one behind the same directory.
@@ -68,6 +73,17 @@ fn an_account_is_made_once_and_kept_as_json() {
     let mut fourth =
         Ordering::new(&settings(), third.account().clone(), identifiers(&["shop.example"]), None, 0);
     finish(&mut fourth, &mut authority).0.expect("a certificate");
+    // The host of the directory has another name by now.
+    for word in ["malformed", "unauthorized"] {
+        let mut kept = true;
+        authority.script = Box::new(move |path, _| {
+            let refuses = path == "order" && kept;
+            kept &= path != "order";
+            refuses.then(|| problem(400, word, "the kid has another prefix"))
+        });
+        let mut fifth = Ordering::new(&settings(), account.clone(), identifiers(&["shop.example"]), None, 0);
+        finish(&mut fifth, &mut authority).0.expect("a certificate");
+    }
     assert!(serde_json::from_str::<Account>(&kept.replace("\"key\":\"MI", "\"key\":\"MM")).is_err());
 }
 
@@ -160,6 +176,14 @@ fn a_refused_nonce_is_replaced_at_once() {
         finish(&mut ordering(&settings(), &["shop.example", "203.0.113.5"]), &mut authority);
     issued.expect("a certificate");
     assert!(waited <= 4, "{waited}");
+}
+
+#[test]
+fn a_nonce_is_asked_for_when_an_answer_has_none() {
+    let mut authority = Authority::new();
+    authority.spares_nonces = true;
+    finish(&mut ordering(&settings(), &["shop.example"]), &mut authority).0.expect("a certificate");
+    assert_eq!(authority.log.iter().filter(|line| *line == "Head nonce").count(), 8);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn problems_have_a_kind_and_advice() {
         ("connection", Kind::Challenge, "port 80"),
         ("tls", Kind::Challenge, "undecrypted"),
         ("rateLimited", Kind::RateLimited, "waits"),
-        ("userActionRequired", Kind::Account, "account's holder"),
+        ("userActionRequired", Kind::Account, "open the page"),
         ("unauthorized", Kind::Account, "acme-eab"),
         ("invalidContact", Kind::Account, "e-mail"),
         ("rejectedIdentifier", Kind::Order, "acme = off"),
@@ -84,6 +84,14 @@ fn problems_have_a_kind_and_advice() {
     assert_eq!(fault.kind, Kind::Challenge);
     assert!(
         fault.to_string().starts_with("www.shop.example: the CA says: Several problems; CAA says no (caa);"),
+        "{fault}"
+    );
+    let mut action =
+        json!({ "type": "urn:ietf:params:acme:error:userActionRequired", "detail": "New terms" });
+    action["instance"] = "https://ca.example/terms".into();
+    let fault = fault_at("order", document(403, &action));
+    assert!(
+        fault.to_string().contains("New terms; https://ca.example/terms (userActionRequired)"),
         "{fault}"
     );
     let fault = fault_at("order", HttpResponse { status: 429, ..HttpResponse::default() });
@@ -135,7 +143,7 @@ fn a_file_on_disk_is_checked_in_the_same_way() {
     };
     assert!(check(b"", b"").contains("it is empty"));
     assert!(check(pem.as_bytes(), pem.as_bytes()).contains("no private key"));
-    assert!(check(&pem.as_bytes()[..pem.len() / 2], b"").contains("does not end"));
+    assert!(check(&pem.as_bytes()[..200], b"").contains("does not end"));
 }
 
 #[test]
@@ -339,12 +347,11 @@ fn names_are_read_as_a_ca_takes_them() {
     ] {
         assert!(read(text).is_err(), "{text}");
     }
-    let file = |text: &str| text.parse::<Identifier>().map(|name| name.file_name());
-    assert_eq!(file("2001:db8::7"), Ok("2001_db8__7".to_owned()));
-    assert_eq!(file("*.shop.example"), Ok("_.shop.example".to_owned()));
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     /// Whatever of an answer is cut, doubled or changed: the order ends, with one line, and no challenge is left.
     #[test]
     fn any_answer_ends_the_order(seed in prop::collection::vec((0usize..14, any::<u16>(), any::<u8>(), 100u16..600), 1..4)) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::authority::{DAY, NOW};
-use crate::{Due, Held, Now, Order, Pace, Schedule, To, Window};
+use crate::{Due, Fault, Held, Kind, Now, Order, Pace, Schedule, To, Window};
 
 const HOUR: u64 = 3600;
 const YEAR: u64 = 365 * DAY;
@@ -24,6 +24,7 @@ struct World {
     /// How far the calendar of the machine is ahead of the true time, in seconds.
     ahead: i64,
     staging: bool,
+    fault: Kind,
     life: u64,
     issued: u64,
     orders: Vec<(u64, To)>,
@@ -38,6 +39,7 @@ impl World {
             passed: 0,
             ahead: 0,
             staging: true,
+            fault: Kind::Challenge,
             life,
             issued: 0,
             orders: Vec::new(),
@@ -73,7 +75,11 @@ impl World {
                 self.certificates.push(self.passed);
                 self.schedule.issued(held, 0, now);
             }
-            _ => self.schedule.failed(retry_after, now),
+            _ => {
+                let mut fault = Fault::new(self.fault, "no luck");
+                fault.retry_after = retry_after;
+                self.schedule.failed(&fault, now);
+            }
         }
     }
 
@@ -221,12 +227,17 @@ fn retries_go_to_the_staging_directory_first() {
     assert_eq!(take(&mut world, false), (To::Production, 0));
     assert_eq!(take(&mut world, false), (To::Staging, 1));
     assert_eq!(take(&mut world, true), (To::Staging, 2));
-    assert_eq!(take(&mut world, false), (To::Production, 3));
-    assert_eq!(take(&mut world, true), (To::Staging, 4));
-    assert_eq!(take(&mut world, true), (To::Production, 5));
+    // The kind of challenge that has worked in the try.
+    assert_eq!(take(&mut world, false), (To::Production, 2));
+    assert_eq!(take(&mut world, true), (To::Staging, 3));
+    assert_eq!(take(&mut world, true), (To::Production, 3));
     let at: Vec<u64> = world.orders.iter().map(|(at, _)| *at).collect();
     assert_eq!(at, [0, 65, 190, 195, 195 + 15 * 60 + 5, 195 + 15 * 60 + 10]);
     assert_eq!(world.schedule.failures(), 0);
+    // It is the first at the renewal, too, and after faults that say nothing against it.
+    world.fault = Kind::Unreachable;
+    assert_eq!(take(&mut world, false), (To::Production, 3));
+    assert_eq!(take(&mut world, true), (To::Staging, 3));
 }
 
 #[test]
