@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 #: The fields that nginx sends with a file.
@@ -20,9 +21,14 @@ def transport(framework: Any, size: int) -> Any:
     """For `framework.Client`: httpx or httpx2."""
     fields, body = _raw(size), bytes(size)
 
+    # No ByteStream: the framework reads that at once, and the parts of a streamed response could not be read as they came.
+    class Body(framework.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield body
+
     class Ready(framework.BaseTransport):
         def handle_request(self, request: Any) -> Any:
-            return framework.Response(200, headers=fields, stream=framework.ByteStream(body))
+            return framework.Response(200, headers=fields, stream=Body())
 
     return Ready()
 
@@ -31,9 +37,13 @@ def async_transport(framework: Any, size: int) -> Any:
     """For `framework.AsyncClient`."""
     fields, body = _raw(size), bytes(size)
 
+    class Body(framework.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield body
+
     class Ready(framework.AsyncBaseTransport):
         async def handle_async_request(self, request: Any) -> Any:
-            return framework.Response(200, headers=fields, stream=framework.ByteStream(body))
+            return framework.Response(200, headers=fields, stream=Body())
 
     return Ready()
 

@@ -73,6 +73,9 @@ mod tls_session;
 #[path = "../../fuzz/fuzz_targets/tls_ticket.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod tls_ticket;
+#[path = "../../fuzz/fuzz_targets/trace_context.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod trace_context;
 #[path = "../../fuzz/fuzz_targets/ws_deflate.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod ws_deflate;
@@ -113,6 +116,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("tls_files", tls_files::run),
     ("tls_session", tls_session::run),
     ("tls_ticket", tls_ticket::run),
+    ("trace_context", trace_context::run),
     ("ws_deflate", ws_deflate::run),
     ("ws_handshake", ws_handshake::run),
     ("ws_receiver", ws_receiver::run),

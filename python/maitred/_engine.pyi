@@ -16,6 +16,7 @@ __all__ = [
     "RequestTimeout",
     "__version__",
     "bound_end",
+    "count_calls",
     "count_databases",
     "deprecated",
     "http_proxy_for",
@@ -125,6 +126,9 @@ class HttpOrigin:
         ``authorities`` is a file or folder in PEM, or PEM itself, ``certificate`` the client's: its file, that of its key, the key's password.
         ``allow`` is ``"public"``, an address, a network, or a list of these: other addresses are not connected.
         """
+
+def count_calls() -> None:
+    """Calls to other servers count for the requests that make them, from now on."""
 
 def http_proxy_for(scheme: str, host: str, port: int, /) -> str | None:
     """The URL of the proxy that the environment names for a server; None if calls go there directly."""

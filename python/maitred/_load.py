@@ -159,6 +159,20 @@ def looks_like_asgi(target: str, app_dir: str | None = None) -> bool:
     return False
 
 
+def keep_agent() -> None:
+    """Gives workers the PYTHONPATH of this process's own start. An agent that the interpreter imports first (``opentelemetry-instrument``) takes
+    its folder out of the variable, so that other programs do not have the agent; workers would not have it either."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            lines = file.read().split(b"\0")
+    except OSError:
+        return
+    started = next((os.fsdecode(line[11:]) for line in lines if line.startswith(b"PYTHONPATH=")), "")
+    # Whatever else has changed the variable has meant it.
+    if set(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))) < set(started.split(os.pathsep)):
+        os.environ["PYTHONPATH"] = started
+
+
 def look(target: str, app_dir: str | None = None) -> None:
     """Looks whether the file or the module of ``target`` is there, and imports nothing. Raises :class:`LoadFailure` if it is not."""
     if target in objects:

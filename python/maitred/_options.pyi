@@ -132,6 +132,11 @@ class Options(TypedDict, total=False):
     server_timing: bool | None
     request_ids: bool | None
     response_ids: bool | None
+    otlp: Text | None
+    otlp_signals: Text | Iterable[Text] | None
+    trace_slow: float | None
+    trace_trust: Literal["proxies", "all", "none"] | None
+    trace_spans: Literal["events", "spans"] | None
     access_log: Text | None
     access_log_format: Text | None
     access_log_mask: float | str | None

@@ -36,6 +36,7 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_tls_abuse.py",
         "test_tls_names.py",
         "test_tls_client_hosts.py",
+        "test_traces.py::test_tls",
         "test_websocket_clients.py",
     ),
     "connections in clear text are looked at": (
@@ -58,6 +59,8 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_no_body.py",
         "test_path_readings.py",
         "test_slow_uploads.py",
+        "test_traces.py::test_streams_of_http_2",
+        "test_traces_hostile.py",
         "test_websocket_cases.py::test_case_over_http_2",
         "test_websocket_h2.py",
     ),

@@ -213,5 +213,7 @@ def test_a_call_within_a_streaming_call_of_a_full_pool_ends_by_its_own_limit_and
         with pytest.raises(HttpFailure) as failure:
             pool.send(origin, "GET", b"/hello", fields, None, (0.05, None, None, None, None, None))
         assert (failure.value.kind, failure.value.phase) == ("timeout", "slot")
-        assert f"1 of 1 connections to http://127.0.0.1:{service.port} are held: 1" in str(failure.value)
+        assert f"1 of 1 connections to http://127.0.0.1:{service.port} are held: 1 by thread {threading.get_native_id()} (" in str(
+            failure.value
+        )
     assert pool.send(origin, "GET", b"/hello", fields, None, PATIENT).read() == b"hello"

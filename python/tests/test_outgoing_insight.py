@@ -164,6 +164,26 @@ def test_calls_are_told_per_request_and_server(serve: Serve, tmp_path: Path, oth
     assert f'maitred_upstream_duration_seconds_count{{server="{other.name}"}} 5\n' in metrics
 
 
+LAZY = """
+import os
+import maitred.http
+
+def application(environ, start_response):
+    # Makes the first client of the process.
+    call = maitred.http.get("http://127.0.0.1:" + os.environ["OTHER"] + "/ok")
+    start_response("200 OK", [("Content-Length", "5")])
+    return [call.content]
+"""
+
+
+def test_a_client_that_is_made_within_a_request_counts_for_it(serve: Serve, tmp_path: Path, other: Other) -> None:
+    (tmp_path / "lazy.py").write_text(LAZY)
+    server = serve("lazy", "--server-timing", OTHER=str(other.port))
+    answer = server.fetch("/")
+    assert answer.body == b"other"
+    assert "1 call, slowest" in answer.headers["Server-Timing"]
+
+
 def send_all(server: Server, path: str, count: int) -> list[threading.Thread]:
     threads = [threading.Thread(target=server.fetch, args=(path,)) for _ in range(count)]
     for thread in threads:

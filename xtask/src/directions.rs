@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! python → cli → tools → process → config → control  →  server  →  exchange  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime, pool, turns; turns → io; acme → tls; client → h1, io, tls, match; log, compress, files, filters → io, stats, match; io → stats, tls;
+//!                              dispatch → io, stats, runtime, pool, turns; turns → io; acme → tls; client → h1, io, tls, match; trace → compress, stats; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
 
@@ -39,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-runtime", &["maitred-http"]),
     ("maitred-match", &["maitred-http"]),
     ("maitred-forward", &["maitred-http", "maitred-match"]),
+    ("maitred-trace", &["maitred-compress", "maitred-http", "maitred-stats"]),
     ("maitred-log", &["maitred-http", "maitred-stats", "maitred-io", "maitred-match"]),
     ("maitred-pool", &[]),
     ("maitred-turns", &["maitred-io"]),
@@ -60,6 +61,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-exchange",
         &[
+            "maitred-trace",
             "maitred-client",
             "maitred-limits",
             "maitred-spool",
@@ -84,6 +86,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-server",
         &[
+            "maitred-client",
+            "maitred-trace",
             "maitred-exchange",
             "maitred-limits",
             "maitred-spool",
@@ -128,6 +132,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-config",
         &[
+            "maitred-trace",
             "maitred-http",
             "maitred-match",
             "maitred-log",
@@ -142,6 +147,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-process",
         &[
+            "maitred-trace",
             "maitred-certificates",
             "maitred-client",
             "maitred-config",

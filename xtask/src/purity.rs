@@ -15,6 +15,7 @@ pub(crate) const PURE_CRATES: &[&str] = &[
     "maitred-history",
     "maitred-finding",
     "maitred-pool",
+    "maitred-trace",
     "maitred-acme",
 ];
 

@@ -119,7 +119,7 @@ impl Outside {
         };
         let times = self.client.settings().times;
         // The authority refuses a nonce that it has seen, so a second copy of a request does nothing.
-        let options = Options { times, repeatable: Some(true), body_again: true, caller: 0 };
+        let options = Options { times, repeatable: Some(true), body_again: true, ..Options::default() };
         let call = Call::begin(&self.client, &key, &outgoing, &options, Instant::now());
         let answer = call.and_then(|call| self.drive(call, &request.body));
         answer.map_err(|error| error.to_string())?.ok_or_else(|| "the server ends".to_owned())
@@ -138,7 +138,7 @@ impl Outside {
                     let at = usize::try_from(call.body_at()).unwrap_or(usize::MAX);
                     call.give_body(body.get(at..).unwrap_or_default())?;
                 }
-                Step::Head => {}
+                Step::Head | Step::Interim => {}
                 Step::Data(length) => {
                     content.extend_from_slice(call.data());
                     call.consume(length);

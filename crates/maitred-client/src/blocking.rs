@@ -42,7 +42,7 @@ impl Client {
             upgrade: false,
         };
         let times = self.settings().times;
-        let options = Options { times, repeatable: request.repeatable, body_again, caller: 0 };
+        let options = Options { times, repeatable: request.repeatable, body_again, ..Options::default() };
         let now = Instant::now();
         let mut driven = Driven {
             call: Call::begin(self, key, &outgoing, &options, now)?,

@@ -65,6 +65,8 @@ pub struct Options {
     pub repeatable: Option<bool>,
     /// The caller can give the body again from its beginning.
     pub body_again: bool,
+    /// Interim responses are [steps](Step::Interim).
+    pub interim: bool,
     /// The number that the caller has given itself, for the list of those that hold connections. With an observer the number
     /// of the observer counts.
     pub caller: u64,
@@ -75,6 +77,8 @@ pub struct Options {
 pub enum Step {
     /// A part of the request's body can be given.
     Body,
+    /// An interim head has come, and the caller wants them.
+    Interim,
     /// The final head has come.
     Head,
     /// So many bytes of the body are there.
@@ -360,6 +364,7 @@ impl Call {
             let consumed = step.consumed - data;
             let found = match step.event {
                 Event::NeedMore => None,
+                Event::Interim if self.options.interim => Some(Step::Interim),
                 Event::Interim => {
                     connection.consume(consumed);
                     continue;
@@ -458,12 +463,12 @@ impl Call {
         reaching.into_iter().flatten().chain(own)
     }
 
-    /// The head of the response, behind [`Step::Head`].
+    /// The head of the response, behind [`Step::Head`] or [`Step::Interim`].
     pub fn head(&self) -> &ResponseHead {
         self.exchange.head()
     }
 
-    /// Takes the head of the response out of the call, behind [`Step::Head`].
+    /// Takes the head of the response out of the call, behind [`Step::Head`] or [`Step::Interim`].
     pub fn take_head(&mut self) -> ResponseHead {
         self.exchange.take_head()
     }

@@ -21,6 +21,9 @@ const HEAD_START: Duration = Duration::from_millis(250);
 /// The most attempts at once. The oldest of more has had five head starts, in which a lost SYN was sent again.
 const MOST_AT_ONCE: usize = 6;
 
+/// The most addresses in a text.
+const MOST_NAMED: usize = 4;
+
 /// The time until a Unix socket whose queue is full is tried again: no event tells when it has room.
 const UNIX_AGAIN: Duration = Duration::from_millis(5);
 
@@ -40,6 +43,8 @@ pub(crate) struct Race {
     next: Option<Instant>,
     failed: Option<CallError>,
     allow: Allow,
+    /// All addresses that had an attempt.
+    tried: Vec<SocketAddr>,
     /// Addresses that have failed, or were slower than others.
     slow: Vec<SocketAddr>,
 }
@@ -48,7 +53,8 @@ impl Connecting {
     /// To the best of the addresses that `allow` has. Those of the second group come when all of the first one are tried.
     pub(crate) fn to(groups: [Vec<SocketAddr>; 2], allow: &Allow) -> Self {
         let (left, allow) = (groups.into_iter().flat_map(in_turn).collect(), allow.clone());
-        Self::Race(Race { left, running: Vec::new(), next: None, failed: None, allow, slow: Vec::new() })
+        let (running, tried, slow) = (Vec::new(), Vec::new(), Vec::new());
+        Self::Race(Race { left, running, next: None, failed: None, allow, tried, slow })
     }
 
     pub(crate) fn to_socket(path: PathBuf) -> Self {
@@ -62,6 +68,20 @@ impl Connecting {
             race.slow.extend(race.running.iter().map(|(address, _)| *address));
         }
         std::mem::take(&mut race.slow)
+    }
+
+    /// The places that had an attempt, as text.
+    pub(crate) fn tried(&self) -> String {
+        let tried = match self {
+            Self::Race(race) => &race.tried,
+            Self::Unix { path, .. } => return path.display().to_string(),
+        };
+        let named: Vec<String> = tried.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+        let more = match tried.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        named.join(", ") + &more
     }
 
     /// A socket that is connected, if one is.
@@ -133,6 +153,7 @@ impl Race {
             self.failed.get_or_insert_with(|| CallError::NotAllowed(address.ip().to_string()));
             return;
         }
+        self.tried.push(address);
         match outgoing::connect(&address) {
             Ok(stream) => {
                 if self.running.len() >= MOST_AT_ONCE {
@@ -258,6 +279,9 @@ mod tests {
         let mut way = Connecting::to([vec![full.1], vec![]], &Allow::All);
         assert!(way.poll(Instant::now()).expect("it is tried").is_none());
         assert_eq!((way.slow(false), way.slow(true)), (vec![], vec![full.1]));
+        let mut way = Connecting::to([vec![refused; 7], vec![]], &Allow::All);
+        assert!(drive(&mut way).is_err());
+        assert_eq!(way.tried(), format!("{refused}, {refused}, {refused}, {refused} and 3 more"));
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub enum CallError {
     Held(String),
     /// The name has no address, or the resolver fails.
     Resolve(io::Error),
+    /// No connection was made in time: the addresses that were tried.
+    Unanswered(String),
     /// No address takes the connection: the last one and its reason.
     Connect(String, io::Error),
     /// The name has addresses, and none of those that may be connected: the first one.
@@ -27,6 +29,10 @@ pub enum CallError {
     TooLong(usize),
     /// The call was made before this process was forked: its connection belongs to the parent.
     Forked,
+    /// The caller has cancelled the call.
+    Cancelled,
+    /// The server that drives the call has not begun, or has ended.
+    NotServed,
 }
 
 impl CallError {
@@ -35,6 +41,7 @@ impl CallError {
         match self {
             Self::Exchange(Error::Timeout(phase)) => Some(*phase),
             Self::Held(_) => Some(Phase::Slot),
+            Self::Unanswered(_) => Some(Phase::Connect),
             _ => None,
         }
     }
@@ -43,7 +50,7 @@ impl CallError {
     /// no response), `read` (the connection broke), `request` (the request cannot be sent as given), `closed`.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Held(_) | Self::Exchange(Error::Timeout(_)) => "timeout",
+            Self::Held(_) | Self::Unanswered(_) | Self::Exchange(Error::Timeout(_)) => "timeout",
             Self::Resolve(_) => "resolve",
             Self::Connect(..) => "connect",
             Self::NotAllowed(_) => "allow",
@@ -53,7 +60,7 @@ impl CallError {
             Self::Exchange(Error::Proxy(_)) => "proxy",
             Self::Exchange(Error::Broken) => "read",
             Self::Exchange(_) | Self::TooLong(_) => "protocol",
-            Self::Forked => "closed",
+            Self::Forked | Self::Cancelled | Self::NotServed => "closed",
         }
     }
 
@@ -61,6 +68,9 @@ impl CallError {
     pub fn end(&self) -> End {
         if let Some(phase) = self.phase() {
             return End::TimedOut(phase);
+        }
+        if matches!(self, Self::Cancelled | Self::NotServed) {
+            return End::Dropped;
         }
         End::Failed(match self {
             Self::Resolve(_) => "no-address",
@@ -75,7 +85,12 @@ impl CallError {
             Self::Exchange(Error::Response(_) | Error::TooManyInterim | Error::Unasked) => "malformed",
             Self::TooLong(_) => "too-long",
             Self::Forked => "forked",
-            Self::Exchange(_) | Self::Held(_) | Self::Body(_) => "request",
+            Self::Exchange(_)
+            | Self::Held(_)
+            | Self::Unanswered(_)
+            | Self::Body(_)
+            | Self::Cancelled
+            | Self::NotServed => "request",
         })
     }
 
@@ -107,6 +122,7 @@ impl fmt::Display for CallError {
         match self {
             Self::Exchange(error) => write!(f, "{error}"),
             Self::Held(holders) => write!(f, "timed out: {}: {holders}", Phase::Slot),
+            Self::Unanswered(tried) => write!(f, "timed out: {}: tried {tried}", Phase::Connect),
             Self::Resolve(error) => write!(f, "the name has no address: {error}"),
             Self::Connect(place, error) => write!(f, "{place} takes no connection: {error}"),
             Self::NotAllowed(address) => {
@@ -115,6 +131,8 @@ impl fmt::Display for CallError {
             Self::Body(error) => write!(f, "the body of the request cannot be read: {error}"),
             Self::TooLong(most) => write!(f, "the body of the response is longer than {most} bytes"),
             Self::Forked => f.write_str("the call was begun before this process was forked; make it again"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
+            Self::NotServed => f.write_str("no server drives the call: it has not begun, or has ended"),
         }
     }
 }
@@ -124,7 +142,8 @@ impl std::error::Error for CallError {
         match self {
             Self::Exchange(error) => Some(error),
             Self::Resolve(error) | Self::Connect(_, error) | Self::Body(error) => Some(error),
-            Self::Held(_) | Self::NotAllowed(_) | Self::TooLong(_) | Self::Forked => None,
+            Self::Held(_) | Self::Unanswered(_) | Self::NotAllowed(_) | Self::TooLong(_) => None,
+            Self::Forked | Self::Cancelled | Self::NotServed => None,
         }
     }
 }

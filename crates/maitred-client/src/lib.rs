@@ -6,9 +6,9 @@
 //! is a guard: a call that ends in any way gives it back.
 //!
 //! [`call`] is the whole call as a state machine that never waits; a driver waits for its sockets. A thread that may wait uses
-//! [`blocking`].
+//! [`blocking`]; [`pushed`] is for the engine.
 //!
-//! Leaves out: drivers for event loops and for the engine; decoding of bodies, redirects, cookies; HTTP/2.
+//! Leaves out: the pollers of event loops and of the engine; decoding of bodies, redirects, cookies; HTTP/2.
 
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 
@@ -30,6 +30,7 @@ pub mod key;
 mod names;
 pub mod pool;
 mod proxy;
+pub mod pushed;
 mod reach;
 mod report;
 mod stream;

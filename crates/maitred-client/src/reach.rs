@@ -133,8 +133,8 @@ impl Reaching {
         let is_past = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let is_over = is_past(total);
         if is_over || is_past(self.until) || is_past(self.tls_until) {
-            let phase = self.give_up(parts, now);
-            return Err(Error::Timeout(if is_over { Phase::Total } else { phase }).into());
+            let failure = self.give_up(parts, now);
+            return Err(if is_over { Error::Timeout(Phase::Total).into() } else { failure });
         }
         Ok(Progress::Wait([again, self.until, self.tls_until, total].into_iter().flatten().min()))
     }
@@ -190,12 +190,13 @@ impl Reaching {
         }
     }
 
-    /// The time has passed: the part of the call for which that is so.
-    fn give_up(&mut self, parts: &Parts, now: Instant) -> Phase {
+    /// The time has passed: the failure for which that is so.
+    fn give_up(&mut self, parts: &Parts, now: Instant) -> CallError {
         if let Way::Sockets(way) = &mut self.way {
             parts.names.sink(&way.slow(true), now);
+            return CallError::Unanswered(way.tried());
         }
-        self.phase()
+        Error::Timeout(self.phase()).into()
     }
 
     /// The part of the call that this is now.

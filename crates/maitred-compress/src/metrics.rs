@@ -1,7 +1,7 @@
 //! The figures of compression as text for Prometheus and its kin.
 
 use maitred_http::coding::Coding;
-use maitred_stats::exposition::{self, Format, Metric, Value, series};
+use maitred_stats::exposition::{Metric, Sink, Value, series};
 use maitred_stats::{Arena, Counter};
 
 use crate::{Compression, Figures, Ordering};
@@ -32,7 +32,7 @@ impl Compression {
     }
 
     /// Appends the figures.
-    pub fn write_metrics(&self, format: Format, out: &mut String) {
+    pub fn write_metrics(&self, out: &mut dyn Sink) {
         let names = CODINGS.map(|coding| [("coding", coding.name())]);
         let mut metrics = Vec::new();
         for (name, help, value) in OF_CODINGS {
@@ -46,6 +46,6 @@ impl Compression {
             labels: &[],
             value: Value::gauge(self.used.load(Ordering::Relaxed)),
         });
-        exposition::write(&metrics, format, out);
+        out.take(&metrics);
     }
 }

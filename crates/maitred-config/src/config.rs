@@ -15,6 +15,7 @@ use maitred_server::{
 use crate::acme_values::{Acme, AcmeConfig};
 use crate::error_page::ErrorPageFile;
 use crate::mounted::MountedApplication;
+use crate::otlp::OtlpConfig;
 use crate::proxies::{ForwardedField, TrustedProxy};
 use crate::tls_values::{ClientAuth, Hsts, TlsConfig};
 use crate::value::{AcceptModel, ControlSocket, Http2, Interface, Mount, Spans};
@@ -84,6 +85,8 @@ pub struct Config {
     pub spans: Spans,
     /// The measurements of requests, but for those that [`spans`](Self::spans) says.
     pub insight: Insight,
+    /// Traces and figures by OpenTelemetry.
+    pub otlp: OtlpConfig,
     /// Time in the application after which a request is reported as stuck; zero for never.
     pub stuck_after: Duration,
     /// Longest time from the first to the last byte of a request head; more than zero.

@@ -13,12 +13,13 @@ use maitred_log::{Format, Mask};
 use maitred_match::{CertificatePattern, HeaderPattern, HostCondition, Network, PathPattern};
 use maitred_server::limits::RouteBandwidth;
 use maitred_server::tls::{UnknownName, Version};
-use maitred_server::{HostPattern, Overflow, Period, Strategy};
+use maitred_server::{HostPattern, Overflow, Period, Strategy, TracePhases, TraceTrust};
 
 use crate::acme_values::{self, Acme, Challenge, Directory, Url};
 use crate::error_page::{ErrorPageFile, error_page};
 use crate::limits as limit_values;
 use crate::mounted::{MountedApplication, mounted};
+use crate::otlp::{self, OtlpTo, Signal};
 use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
 use crate::tls_values::{self, ClientAuth, Hsts};
 use crate::value::{self, AcceptModel, ControlSocket, Http2, Interface, Mount, Spans};
@@ -476,6 +477,13 @@ pub(crate) const OVERFLOW: Choice<Overflow> =
     Choice(&[("wait", Overflow::Wait), ("refuse", Overflow::Refuse)]);
 pub(crate) const SPANS: Choice<Spans> =
     Choice(&[("kernel", Spans::Kernel), ("read", Spans::Read), ("off", Spans::Off)]);
+pub(crate) const OTLP: One<OtlpTo> = written(otlp::to, "off, on or a URL");
+pub(crate) const OTLP_SIGNALS: List<Signal> =
+    texts(otlp::signals, "traces, metrics, logs, separated by commas or as a list");
+pub(crate) const TRACE_TRUST: Choice<TraceTrust> =
+    Choice(&[("proxies", TraceTrust::Proxies), ("all", TraceTrust::All), ("none", TraceTrust::None)]);
+pub(crate) const TRACE_SPANS: Choice<TracePhases> =
+    Choice(&[("events", TracePhases::Events), ("spans", TracePhases::Spans)]);
 pub(crate) const STRATEGY: Choice<Strategy> = Choice(&[
     ("adaptive", Strategy::Adaptive),
     ("pc", Strategy::Pc),

@@ -32,6 +32,8 @@ pub mod man;
 pub mod mounted;
 pub mod options;
 pub mod origins;
+pub mod otlp;
+pub mod otlp_variables;
 pub mod output;
 mod passed_name;
 pub mod pools;

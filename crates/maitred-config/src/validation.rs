@@ -14,7 +14,7 @@ use crate::tls::{self, Material};
 use crate::value::{Interface, Mount};
 use crate::{
     BadValue, Config, ListenAddress, Origins, Problem, SiteConfig, Source, Wanted, development, env_file,
-    error_page, logs, pools, rights, tables,
+    error_page, logs, otlp_variables, pools, rights, tables,
 };
 
 /// The configuration as it applies to this machine, found while it was checked.
@@ -144,6 +144,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
         Some(path) => env_file::read(path, &at("env-file"))?,
         None => Vec::new(),
     };
+    otlp_variables::read(config, origins, &environment)?;
     let mut sites = Vec::with_capacity(1 + config.hosts.len());
     for (host, site) in config.sites() {
         let name = host.map(|host| host.name.as_str());

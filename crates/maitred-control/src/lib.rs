@@ -34,6 +34,7 @@ mod lock;
 mod logs;
 mod memory;
 mod nearest;
+mod otlp;
 mod over_time;
 pub mod own_sockets;
 mod owner;

@@ -1,5 +1,6 @@
 //! `recent`: the slowest requests of this minute and the one before, and the last ones that failed.
 
+use maitred_http::trace::Hex;
 use maitred_server::inspect::RecentRequest;
 use maitred_stats::Span;
 use serde_json::{Value, json};
@@ -50,6 +51,7 @@ fn row(request: &RecentRequest, names: &[&str]) -> Value {
     row["thread"] = request.thread.clone().into();
     row["end"] = request.end.into();
     row["id"] = request.id.clone().into();
+    row["trace_id"] = request.trace.map(|place| Hex(&place.trace).to_string()).into();
     row
 }
 

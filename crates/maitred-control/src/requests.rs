@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use maitred_http::TlsSession;
+use maitred_http::trace::Hex;
 use maitred_server::inspect::{Member, State, Waiting};
 use maitred_server::{Place, RunningCall, Server};
 use serde_json::{Value, json};
@@ -59,6 +60,8 @@ pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
             "thread": thread.as_ref().map(|member| &*member.name),
             "tid": thread.as_ref().map(|member| member.tid),
             "tls": tls,
+            "trace_id": asked.trace.map(|place| Hex(&place.trace).to_string()),
+            "span_id": asked.trace.map(|place| Hex(&place.span).to_string()),
             "calls": calls.get(&asked.number).map(|calls| calls.iter().map(running_call).collect::<Vec<_>>()),
             "since": began,
             "for_seconds": seconds,

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::given::{option, optional, required, unless_given};
 use super::{
     Argument, Done, Given, QueryContext, Refusal, WORKER, change, deliveries, did_you_mean, explain, finding,
-    history, http2, logs, memory, over_time, pool, recent, requests, stats, status, threads, tls, upstreams,
-    websockets,
+    history, http2, logs, memory, otlp, over_time, pool, recent, requests, stats, status, threads, tls,
+    upstreams, websockets,
 };
 
 /// A query or a change.
@@ -96,6 +96,12 @@ const COMMANDS: &[Command] = &[
         &[POOL],
         "Servers that the application calls: how often, how long, how it ended, bytes, connections used again.",
         upstreams::upstreams,
+    ),
+    query(
+        "otlp",
+        &[],
+        "Spans, figures and records for a collector of OpenTelemetry: sent, waiting, lost, and why.",
+        otlp::otlp,
     ),
     query(
         logs::LOGS,

@@ -11,7 +11,7 @@ function isObject(value) {
 }
 
 /** What rows are told apart by, in this order. */
-const NAMES = ["worker", "id", "tid", "name", "listener", "number", "option", "path", "host", "protocol", "cipher", "sni", "peer", "role"];
+const NAMES = ["worker", "signal", "id", "tid", "name", "listener", "number", "option", "path", "host", "protocol", "cipher", "sni", "peer", "role"];
 
 /** Names and values. */
 export class Facts {

@@ -106,12 +106,13 @@ export function logsPage(given) {
     const which = element("select", { id: "log-which", onchange: () => show() }, element("option", { value: "" }, "both"), element("option", { value: "error" }, "error"), element("option", { value: "access" }, "access"));
     tools.prepend(element("label", { for: "log-which" }, "Log"), which);
     const goes = element("p", { class: "unit" });
+    const collectors = new FoundTable("OpenTelemetry", "Nothing goes to a collector (--otlp).");
     // Lines of one request are looked for by the server, in more than is shown here.
     const isId = (/** @type {string} */ text) => canChange() && /^[0-9a-f]+-[0-9a-f-]+$/i.test(text);
     const items = () => {
         const id = request.input.value.trim();
         const query = isId(id) ? `&request=${encodeURIComponent(id)}` : "";
-        return ["stats", "status", ...(has("logs") ? [`logs?last=200${query}`] : [])];
+        return ["stats", "status", ...(has("otlp") ? ["otlp"] : []), ...(has("logs") ? [`logs?last=200${query}`] : [])];
     };
     request.input.addEventListener("input", () => {
         note({ request: request.input.value });
@@ -122,6 +123,7 @@ export function logsPage(given) {
     given.root.append(
         section("Error log", element("div", { class: "row" }, element("label", { for: "log-level" }, "Level"), level, set, present), dropped),
         section("Lines", missing ?? element("div", {}, tools, goes, box, nothing)),
+        section("OpenTelemetry", lack("otlp", "what goes to a collector is not told.") ?? collectors.root),
     );
     /** @type {Row[]} */
     let lines = [];
@@ -156,6 +158,7 @@ export function logsPage(given) {
                 setText(present, `is ${answer.log_level}`);
                 if (!isChosen) level.value = answer.log_level;
             }
+            if (name === "otlp") collectors.update(answer.otlp ?? []);
             if (name === "logs") {
                 lines = linesOfLogs(answer);
                 setText(goes, `The access log goes to ${answer.access_log_goes_to ?? NOTHING}${answer.access_log_trouble ? `: ${answer.access_log_trouble}` : ""}`);

@@ -32,6 +32,7 @@ pub mod spill;
 pub mod stages;
 pub mod stream;
 pub mod traced;
+pub mod tracing;
 pub mod writer;
 
 pub use client::Ends;

@@ -49,7 +49,11 @@ fn objection<'a>(link: &impl Link<'a>, stream: &Stream) -> Option<(Status, &'sta
 pub fn head_received<'a>(link: &mut impl Link<'a>, mut stream: Box<Stream>, facts: HeadFacts) -> Received {
     stream.facts = Some(facts);
     stream.times.complete = link.received();
-    stream.client = Some(identify(link.site(), link.peer(), link.ends(), &mut stream.request.head));
+    let client = identify(link.site(), link.peer(), link.ends(), &mut stream.request.head);
+    stream.client = Some(client);
+    if let Some(tracing) = &link.site().tracing {
+        tracing.place(&link.site().proxies, link.peer(), client.secure, &mut stream.request.head);
+    }
     if let Some(answer) = answer_challenge(link, &stream) {
         return respond_early(link, stream, answer);
     }

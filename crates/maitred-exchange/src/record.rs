@@ -3,13 +3,14 @@
 //! connection's writer.
 
 use maitred_dispatch::Trace;
-use maitred_http::{Method, Peer, RequestHead, Status};
+use maitred_http::{Method, Peer, RequestHead, Status, TracePlace};
 use maitred_log::{Database, End, Outcome, Outgoing, RequestId};
-use maitred_runtime::{DatabaseCounts, OutgoingCounts, Request};
+use maitred_runtime::{CallSpan, DatabaseCounts, OutgoingCounts, Request};
 use maitred_stats::Times;
+use maitred_trace::Signal;
 
 use crate::memory::recycle_request;
-use crate::site::{Site, part_of_number};
+use crate::site::{EngineRoute, Site, http_metrics, part_of_number};
 
 /// An exchange whose response is complete: kept until its last byte has left, then written down.
 pub struct Record {
@@ -141,7 +142,7 @@ impl Site {
     /// Writes down an exchange whose last byte left, or whose peer was found gone, at `written`.
     pub fn note(&self, mut record: Record, written: u64) {
         record.times.written = written;
-        let wanted = self.figures.is_on() || self.log.writes_access();
+        let wanted = self.figures.is_on() || self.log.writes_access() || self.tracing.is_some();
         let asked = record.engine_path().filter(|_| wanted);
         let engine_route =
             asked.and_then(|(path, host)| self.figures.route_of_engine(path, host, &self.hosts));
@@ -166,6 +167,35 @@ impl Site {
             self.recent.add(&outcome, self.route_of(&outcome), (self.own_name)());
         }
         self.log.access(&outcome);
+        if let Some(tracing) = &self.tracing {
+            let pattern = engine_route.or_else(|| self.mount_of(&outcome));
+            if tracing.waiting(Signal::Metrics).is_some() {
+                let told = record.route.filter(|_| !outcome.told_route.is_empty());
+                http_metrics::record(
+                    &self.figures.recorder,
+                    &outcome,
+                    told.or(pattern.map(|route| route.number)),
+                );
+            }
+            let route = match (outcome.told_route, pattern) {
+                ("", Some(pattern)) => &pattern.name,
+                (told, _) => told,
+            };
+            tracing.note(&outcome, route, || {
+                let named = |call: CallSpan| {
+                    let name = self.figures.calls.name(call.server);
+                    (call, name)
+                };
+                let spans = match &record.request {
+                    Kept::Request(request) => {
+                        request.outgoing.as_deref().map(maitred_runtime::Outgoing::take_spans)
+                    }
+                    // The handler still has the request.
+                    Kept::Head(_) => Some(self.figures.calls.spans(record.number, written)),
+                };
+                spans.unwrap_or_default().into_iter().map(named).collect()
+            });
+        }
         if let Some(trace) = &record.trace {
             self.log.trace(&outcome, trace);
             self.traced.add(&outcome, trace);
@@ -185,6 +215,12 @@ impl Site {
             server: self.figures.calls.name(counts.slowest.server),
             part: part_of_number(counts.slowest.part).name(),
         })
+    }
+
+    /// The pattern of the mount that has led an exchange to its application; none at the root.
+    fn mount_of(&self, outcome: &Outcome<'_>) -> Option<&EngineRoute> {
+        let head = outcome.head;
+        outcome.pool.and_then(|_| self.figures.route_of_engine(head.path(), head.host, &self.hosts))
     }
 
     /// The name of the route in statistics, if the exchange has one.
@@ -226,6 +262,8 @@ pub struct RequestSummary {
     pub head: u64,
     /// The number of the request; 0 where it is not known.
     pub number: u64,
+    /// The place in a trace, where the server traces.
+    pub trace: Option<TracePlace>,
 }
 
 impl Default for RequestSummary {
@@ -239,6 +277,7 @@ impl Default for RequestSummary {
             held: 0,
             head: 0,
             number: 0,
+            trace: None,
         }
     }
 }
@@ -255,7 +294,7 @@ impl RequestSummary {
     pub fn set(&mut self, head: &RequestHead, since: u64, pool: usize) {
         let path = head.path();
         self.method.clone_from(&head.method);
-        self.host = head.host;
+        (self.host, self.trace) = (head.host, head.trace);
         self.path.clear();
         self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
         (self.since, self.pool, self.held, self.head, self.number) = (since, pool, 0, 0, 0);

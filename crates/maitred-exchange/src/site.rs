@@ -7,6 +7,7 @@ mod database;
 mod figures;
 mod handshakes;
 mod http2;
+pub(crate) mod http_metrics;
 mod metrics;
 pub(crate) mod naming;
 mod outgoing;
@@ -42,17 +43,19 @@ use crate::hosts::Hosts;
 use crate::proxies::Proxies;
 use crate::spill::Spilling;
 use crate::traced::Traced;
+use crate::tracing::Tracing;
 
 pub use calls::{Calls, RunningCall, part_of_number};
 pub use computing::Computing;
 pub use contexts::{Contexts, Share};
 pub use database::DatabaseUse;
 pub use figures::SPOOLED_TOTAL;
-pub use figures::{Counted, Figures, Names};
+pub use figures::{Counted, EngineRoute, Figures, Names};
 pub use handshakes::Handshakes;
+pub use http_metrics::HttpRequests;
 pub use http2::Http2Settings;
 pub use http2::{Http2Counters, Open};
-pub use metrics::{page_of_workers, write_exchanges};
+pub use metrics::{page_of_workers, write_exchanges, write_pools};
 pub use metrics::{write_build, write_cache, write_process};
 pub use naming::shape_of;
 pub use outgoing::OutgoingUse;
@@ -137,6 +140,8 @@ pub struct Site {
     pub traced: Traced,
     /// The slowest requests of the last minutes, and the last failed ones.
     pub recent: Recent,
+    /// Traces by OpenTelemetry; none where they are off.
+    pub tracing: Option<Tracing>,
     /// All figures as text, for `metrics_path`; set at the start.
     pub metrics: OnceLock<MetricsText>,
 }
@@ -258,7 +263,7 @@ impl Site {
 
     /// Whether times of exchanges are measured.
     pub fn times(&self) -> bool {
-        self.measures.times.load(Ordering::Relaxed) || self.log.writes_access()
+        self.measures.times.load(Ordering::Relaxed) || self.log.writes_access() || self.tracing.is_some()
     }
 }
 

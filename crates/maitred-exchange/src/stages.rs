@@ -28,6 +28,7 @@ use maitred_compress::Opinion;
 use maitred_files::{Body, Submitted, partial};
 use maitred_filters::Passed;
 use maitred_http::coding::Coding;
+use maitred_http::trace::Hex;
 use maitred_http::{Peer, RequestHead, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
@@ -393,7 +394,11 @@ impl fmt::Display for On<'_> {
         let Self(peer, request) = self;
         let Request { head, number, .. } = *request;
         let id = RequestId::of(&head.fields, *number);
-        write!(f, "{peer}: {} {} [{id}]", head.method, head.target().escape_ascii())
+        write!(f, "{peer}: {} {} [{id}", head.method, head.target().escape_ascii())?;
+        if let Some(place) = &head.trace {
+            write!(f, " trace_id={} span_id={}", Hex(&place.trace), Hex(&place.span))?;
+        }
+        f.write_str("]")
     }
 }
 

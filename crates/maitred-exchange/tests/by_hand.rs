@@ -10,6 +10,7 @@ use maitred_exchange::link::{Link, Readiness, Received};
 use maitred_exchange::pages::ErrorPages;
 use maitred_exchange::pipeline::{data_received, head_received, request_received};
 use maitred_exchange::proxies::{Forwarding, Proxies};
+use maitred_exchange::record::{Kept, Record};
 use maitred_exchange::response::Response;
 use maitred_exchange::routes::Routes;
 use maitred_exchange::scratch::Scratch;
@@ -20,28 +21,34 @@ use maitred_exchange::site::{
 use maitred_exchange::spill::{Spilling, WriterSettings};
 use maitred_exchange::stream::Stream;
 use maitred_exchange::traced::Traced;
+use maitred_exchange::tracing::{TracePhases, TraceRules, TraceTrust, Tracing};
 use maitred_files::{Body, Submissions};
 use maitred_filters::Filters;
 use maitred_h1::{Event, HeadFacts, Receiver};
-use maitred_http::Peer;
+use maitred_http::{Peer, RequestHead, Status, TracePlace};
 use maitred_limits::minimum::Late;
 use maitred_limits::{Guard, Limits};
-use maitred_log::{Level, Log};
+use maitred_log::{End, Level, Log};
 use maitred_match::Ambiguity;
-use maitred_runtime::{Exchange, Handler};
+use maitred_runtime::{CallFacts, CallSpan, Exchange, Handler, Outgoing, Request};
 use maitred_spool::BodyMemory;
-use maitred_stats::{ARENA_BYTES, Arena, memory};
+use maitred_stats::{ARENA_BYTES, Arena, Times, memory};
 use maitred_tls::Challenges;
+use maitred_trace::{Exporter, Format, Sampler, Signal, Step, exporter};
 use maitred_turns::Turn;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// What the exchanges of a test share: an application at `/app`, `/health`, bodies of at most 10 bytes.
 fn site(limits: &Limits) -> Arc<Site> {
-    site_with(limits, None)
+    site_with(limits, None, None)
 }
 
-fn site_with(limits: &Limits, challenges: Option<Arc<dyn Challenges>>) -> Arc<Site> {
+fn site_with(
+    limits: &Limits,
+    tracing: Option<Tracing>,
+    challenges: Option<Arc<dyn Challenges>>,
+) -> Arc<Site> {
     let routes = Routes::new().with_mounted("/app", "", Arc::new(|exchange: Exchange| drop(exchange)));
     let hosts = Hosts::new(routes, ErrorPages::default(), Vec::new()).expect("one host");
     let arena = Arena::new(memory::private(ARENA_BYTES / 8 + 2048));
@@ -91,6 +98,7 @@ fn site_with(limits: &Limits, challenges: Option<Arc<dyn Challenges>>) -> Arc<Si
         figures,
         traced: Traced::default(),
         recent: Recent::default(),
+        tracing,
         metrics: OnceLock::new(),
     })
 }
@@ -109,6 +117,8 @@ struct Hand<'a> {
     run: Vec<(String, Vec<u8>, usize)>,
     /// Verbs without an answer, in their order.
     said: Vec<&'static str>,
+    /// The head that a handler has got last.
+    given: Option<RequestHead>,
 }
 
 impl<'a> Hand<'a> {
@@ -116,7 +126,8 @@ impl<'a> Hand<'a> {
         let (memory, wakes) = (Scratch::default(), Arc::default());
         let (own, run, said) = (Vec::new(), Vec::new(), Vec::new());
         let readiness = || Readiness::Ready;
-        Self { site, now: SECOND, memory, redirect_port: None, readiness, wakes, own, run, said }
+        let given = None;
+        Self { site, now: SECOND, memory, redirect_port: None, readiness, wakes, own, run, said, given }
     }
 
     /// Brings a head, and returns what becomes of its exchange.
@@ -201,6 +212,7 @@ impl<'a> Link<'a> for Hand<'a> {
     fn run(&mut self, stream: Box<Stream>, _: Arc<dyn Handler>, pool: usize) -> Received {
         let path = String::from_utf8_lossy(stream.request.head.path()).into_owned();
         self.run.push((path, stream.request.body.as_bytes().expect("in memory").to_vec(), pool));
+        self.given = Some(stream.request.head.clone());
         Received::HandedOver
     }
 
@@ -320,7 +332,7 @@ impl Challenges for Open {
 fn a_challenge_is_answered_before_hosts_redirects_and_limits() {
     let mut limits = Limits::default();
     (limits.clients.rate, limits.clients.burst) = (1, 1);
-    let (asked, off) = (site_with(&limits, Some(Arc::new(Open))), site(&Limits::default()));
+    let (asked, off) = (site_with(&limits, None, Some(Arc::new(Open))), site(&Limits::default()));
     let mut hand = Hand::new(&asked);
     hand.redirect_port = Some(443);
     for line in [
@@ -336,7 +348,7 @@ fn a_challenge_is_answered_before_hosts_redirects_and_limits() {
     }
     // No application, and the rate of the client counts.
     hand.redirect_port = None;
-    let mut statuses = |hand: &mut Hand<'_>, path: &str| {
+    let statuses = |hand: &mut Hand<'_>, path: &str| {
         hand.head(&format!("{path} HTTP/1.1\r\nHost: t\r\n\r\n"));
         hand.now += 3000 * SECOND;
         hand.own.pop().map_or(0, |(status, ..)| status)
@@ -353,4 +365,175 @@ fn a_challenge_is_answered_before_hosts_redirects_and_limits() {
         assert_eq!(statuses(&mut hand, path), 404, "{path}");
     }
     assert_eq!(statuses(&mut Hand::new(&off), "GET /.well-known/acme-challenge/to-ken_1"), 404);
+}
+
+fn tracing(trust: TraceTrust, sampler: &str, signals: &[Signal]) -> Tracing {
+    let rules = TraceRules {
+        trust,
+        sampler: Sampler::parse(sampler, None).expect("a sampler"),
+        slow: std::time::Duration::from_secs(1),
+        phases: TracePhases::Events,
+        limits: maitred_trace::Limits::default(),
+    };
+    let exporter = |signal: &Signal| {
+        let settings = exporter::Settings { format: Format::Json, ..exporter::Settings::default() };
+        (*signal, Format::Json, Exporter::new(*signal, settings, [1, 2]))
+    };
+    Tracing::new(rules, signals.iter().map(exporter).collect())
+}
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+/// The head that the application gets for a request with these fields.
+fn given(site: &Arc<Site>, fields: &str) -> RequestHead {
+    let mut hand = Hand::new(site);
+    hand.head(&format!("GET /app/a HTTP/1.1\r\nHost: t:81\r\n{fields}\r\n"));
+    hand.given.expect("a handler has it")
+}
+
+fn field(head: &RequestHead, name: &str) -> Vec<String> {
+    head.fields.all(name).map(|value| String::from_utf8_lossy(value).into_owned()).collect()
+}
+
+#[test]
+fn the_application_gets_one_parent_which_is_our_span() {
+    let site = site_with(
+        &Limits::default(),
+        Some(tracing(TraceTrust::Proxies, "always_off", &[Signal::Traces])),
+        None,
+    );
+    let head = given(&site, &format!("traceparent: {PARENT}\r\ntracestate: a=1\r\n"));
+    let place = head.trace.expect("a place");
+    let [parent] = &field(&head, "traceparent")[..] else { panic!("one field") };
+    assert_eq!(parent.as_bytes(), place.parent_field(place.span));
+    assert!(
+        parent.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && parent.ends_with("-00"),
+        "{parent}"
+    );
+    assert_eq!(
+        (place.parent, field(&head, "tracestate")),
+        (*b"\x00\xf0\x67\xaa\x0b\xa9\x02\xb7", vec!["a=1".to_owned()])
+    );
+    // Two fields are none, and a trace of its own begins.
+    let head =
+        given(&site, &format!("traceparent: {PARENT}\r\ntraceparent: {PARENT}\r\ntracestate: a=1\r\n"));
+    let place = head.trace.expect("a place");
+    assert_eq!((place.parent, place.link, field(&head, "tracestate").len()), ([0; 8], None, 0));
+    assert_eq!(field(&head, "traceparent").len(), 1);
+}
+
+#[test]
+fn the_parent_of_a_peer_without_trust_is_a_link() {
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_on", &[Signal::Traces])), None);
+    let place = given(&site, &format!("traceparent: {PARENT}\r\n")).trace.expect("a place");
+    let (trace, span) = place.link.expect("a link");
+    assert!(trace[0] == 0x4b && span[1] == 0xf0 && place.trace != trace && place.is_sampled());
+}
+
+#[test]
+fn without_spans_the_parent_passes_as_it_came() {
+    for tracing in [None, Some(tracing(TraceTrust::All, "always_on", &[Signal::Metrics]))] {
+        let site = site_with(&Limits::default(), tracing, None);
+        let head = given(&site, &format!("traceparent: {PARENT}\r\n"));
+        assert_eq!((head.trace, field(&head, "traceparent")), (None, vec![PARENT.to_owned()]));
+    }
+}
+
+/// Notes a request that took so many milliseconds, and returns what goes to the collector.
+fn noted(site: &Arc<Site>, status: u16, millis: u64, end: End, call: Option<CallSpan>) -> String {
+    let outgoing = Arc::new(Outgoing::of(1));
+    call.into_iter().for_each(|call| outgoing.add_span(call));
+    let head = given(site, &format!("traceparent: {PARENT}\r\n"));
+    let at = |part: u64| SECOND + millis * part * 1_000_000 / 4;
+    let times = Times { arrived: SECOND, complete: at(1), begun: at(2), done: at(3), ..Times::default() };
+    let request =
+        Request { head, outgoing: Some(outgoing), route: "/a/{name}".to_owned(), ..Request::default() };
+    let record = Record {
+        request: Kept::Request(Box::new(request)),
+        number: 1,
+        peer: Peer::Ip(([192, 0, 2, 1], 4000).into()),
+        listener: 0,
+        pool: Some(0),
+        status: Status::from_code(status).expect("a status"),
+        body_bytes: 2,
+        times,
+        end,
+        refused: false,
+        trace: None,
+        route: None,
+    };
+    site.note(record, at(4));
+    let mut exporter =
+        site.tracing.as_ref().and_then(|all| all.waiting(Signal::Traces)).expect("spans").exporter.lock();
+    exporter.flush();
+    match exporter.next(u64::MAX / 2) {
+        Step::Post(post) => {
+            exporter.answered(200, None, b"", u64::MAX / 2);
+            String::from_utf8(post.body()).expect("JSON")
+        }
+        _ => String::new(),
+    }
+}
+
+#[test]
+fn the_span_of_a_request_has_its_route_its_parts_and_its_calls() {
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
+    let facts =
+        CallFacts { span: [7; 8], method: maitred_http::Method::Post, path: b"/charge".as_slice().into() };
+    let call = CallSpan {
+        facts: Box::new(facts),
+        server: 0,
+        begun: SECOND,
+        nanos: 5,
+        status: Some(503),
+        failure: "",
+        retried: false,
+    };
+    let sent = noted(&site, 200, 8, End::Complete, Some(call));
+    for part in [
+        r#""name":"GET /a/{name}""#,
+        r#""parentSpanId":"00f067aa0ba902b7""#,
+        r#"{"key":"client.address","value":{"stringValue":"192.0.2.1"}}"#,
+        r#"{"key":"network.peer.address","value":{"stringValue":"127.0.0.1"}}"#,
+        r#"{"key":"server.port","value":{"intValue":"81"}}"#,
+        r#""name":"accept""#,
+        r#""name":"queue""#,
+        r#""name":"run""#,
+        r#""name":"write""#,
+        r#""spanId":"0707070707070707""#,
+        r#"{"key":"error.type","value":{"stringValue":"503"}}"#,
+    ] {
+        assert!(sent.contains(part), "{part}\n{sent}");
+    }
+    let length = |name: &str| {
+        let number = sent.split(name).nth(1).and_then(|rest| rest.split('"').nth(1)).expect("a time");
+        number.parse::<u64>().expect("nanoseconds")
+    };
+    assert_eq!(length("endTimeUnixNano\":") - length("startTimeUnixNano\":"), 8_000_000);
+}
+
+#[test]
+fn the_slow_and_the_failed_are_kept_whatever_the_sampling_says() {
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_off", &[Signal::Traces])), None);
+    for (status, millis, end, kept) in [
+        (200, 999, End::Complete, false),
+        (404, 5, End::Complete, false),
+        (200, 1000, End::Complete, true),
+        (500, 5, End::Complete, true),
+        (200, 5, End::PeerGone, true),
+        // A WebSocket lasts as long as both sides want.
+        (101, 60_000, End::Complete, false),
+    ] {
+        let sent = noted(&site, status, millis, end, None);
+        assert_eq!(!sent.is_empty(), kept, "{status} {millis} {end:?}");
+        assert!(!sent.contains(r#""flags":1"#), "the decision of the sampler stands: {sent}");
+    }
+}
+
+#[test]
+fn a_place_is_small() {
+    assert!(size_of::<Option<TracePlace>>() <= 64);
 }

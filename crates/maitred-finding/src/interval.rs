@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::picture::{Certificate, Log, Memory, Picture, Pool, Queue, Route, Server};
+use super::picture::{Certificate, Collector, Log, Memory, Picture, Pool, Queue, Route, Server};
 
 /// The differences. Rates and times are in seconds and per second.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,6 +32,8 @@ pub struct Interval {
     pub(crate) servers: Vec<OfServer>,
     pub(crate) pools: Vec<OfPool>,
     pub(crate) logs: Vec<OfLog>,
+    /// Those that fail or lose something.
+    pub(crate) collectors: Vec<OfCollector>,
     pub(crate) spool: OfQueue,
     pub(crate) standing: Standing,
     pub(crate) memory: Memory,
@@ -98,6 +100,15 @@ pub(crate) struct OfLog {
     pub(crate) stands: bool,
 }
 
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct OfCollector {
+    pub(crate) signal: String,
+    pub(crate) waiting: u64,
+    pub(crate) lost: u64,
+    /// The reason, if posts failed in both pictures.
+    pub(crate) failing: Option<String>,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct OfQueue {
     pub(crate) waiting: u64,
@@ -161,6 +172,7 @@ impl Interval {
             parallel: after.parallel,
             processors: after.processors,
             logs: logs(before, after),
+            collectors: collectors(before, after),
             spool: OfQueue::between(before.spool, after.spool),
             standing: Standing::between(before, after, seconds),
             memory: after.memory,
@@ -281,6 +293,18 @@ fn logs(before: &Picture, after: &Picture) -> Vec<OfLog> {
         }
     };
     after.logs.iter().map(of).collect()
+}
+
+fn collectors(before: &Picture, after: &Picture) -> Vec<OfCollector> {
+    let of = |(signal, now): (&String, &Collector)| {
+        let then = before.collectors.get(signal);
+        let fails = !now.failing.is_empty() && then.is_some_and(|then| !then.failing.is_empty());
+        let (signal, waiting) = (signal.clone(), now.waiting);
+        let lost = now.lost.saturating_sub(then.map_or(0, |then| then.lost));
+        OfCollector { signal, waiting, lost, failing: fails.then(|| now.failing.clone()) }
+    };
+    let all = after.collectors.iter().map(of);
+    all.filter(|collector| collector.lost > 0 || collector.failing.is_some()).collect()
 }
 
 impl Standing {

@@ -21,7 +21,7 @@ mod upstream;
 mod words;
 
 pub use interval::Interval;
-pub use picture::{Certificate, Delivery, Log, Memory, Picture, Pool, Queue, Route, Server};
+pub use picture::{Certificate, Collector, Delivery, Log, Memory, Picture, Pool, Queue, Route, Server};
 
 /// A bottleneck or a fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +46,8 @@ pub enum Cause {
     SlowRoute,
     /// All threads of a pool are taken.
     Threads,
+    /// A collector of OpenTelemetry does not take all that it gets.
+    Collector,
     /// Threads wait for one that has a lock.
     Lock,
     /// Threads wait for files.
@@ -58,7 +60,7 @@ impl Cause {
     /// All of them, in the order in which they are looked for. The last three are the more precise causes behind a slow
     /// route, or behind threads that are taken, when it is known why the threads wait. [`Upstream`](Self::Upstream) is known from the
     /// calls themselves, where the engine's client makes them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Certificate,
         Self::Errors,
         Self::Log,
@@ -69,6 +71,7 @@ impl Cause {
         Self::Database,
         Self::SlowRoute,
         Self::Threads,
+        Self::Collector,
         Self::Lock,
         Self::Disk,
         Self::Upstream,
@@ -87,6 +90,7 @@ impl Cause {
             Self::Database => "database",
             Self::SlowRoute => "slow-route",
             Self::Threads => "threads",
+            Self::Collector => "collector",
             Self::Lock => "lock",
             Self::Disk => "disk",
             Self::Upstream => "upstream",

@@ -29,6 +29,8 @@ pub struct Picture {
     pub processors: u64,
     /// The logs, by `error` and `access`.
     pub logs: BTreeMap<String, Log>,
+    /// The way to collectors of OpenTelemetry, by `traces`, `metrics` and `logs`.
+    pub collectors: BTreeMap<String, Collector>,
     /// The queue of writes to files of bodies.
     pub spool: Queue,
     /// Responses on their way, by an id that stays.
@@ -134,6 +136,17 @@ pub struct Log {
     pub dropped: u64,
 }
 
+/// The way of spans, figures or records to a collector.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collector {
+    /// Items that wait.
+    pub waiting: u64,
+    /// Items that were dropped, or refused by the collector.
+    pub lost: u64,
+    /// The reason why posts fail; empty if they do not.
+    pub failing: String,
+}
+
 /// Work for threads that write to a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
@@ -222,6 +235,14 @@ impl Picture {
             mine.waiting += theirs.waiting;
             mine.settled += theirs.settled;
             mine.dropped += theirs.dropped;
+        }
+        for (signal, theirs) in &other.collectors {
+            let mine = self.collectors.entry(signal.clone()).or_default();
+            mine.waiting += theirs.waiting;
+            mine.lost += theirs.lost;
+            if mine.failing.is_empty() {
+                mine.failing.clone_from(&theirs.failing);
+            }
         }
         self.spool.waiting += other.spool.waiting;
         self.spool.done += other.spool.done;

@@ -3,7 +3,7 @@
 //! Causes that lose something come first, then those that take a resource that all share, then those that take threads:
 //! threads that are taken are often the consequence of an earlier cause. The reasons are in decision 0061.
 
-use super::interval::{Interval, OfPool, OfRoute};
+use super::interval::{Interval, OfCollector, OfPool, OfRoute};
 use super::upstream::{self, Told};
 use super::words::{MIB, size, time};
 use super::{Cause, Finding};
@@ -79,6 +79,8 @@ pub(crate) fn first(interval: &Interval) -> Option<Finding> {
         .or_else(|| slow_readers(interval))
         .or_else(|| interpreter(interval))
         .or_else(|| interval.pools.iter().find_map(|pool| taken(interval, pool)))
+        // The last one: no request waits for a collector.
+        .or_else(|| collector(interval))
 }
 
 fn certificate(interval: &Interval) -> Option<Finding> {
@@ -137,6 +139,25 @@ fn log(interval: &Interval) -> Option<Finding> {
         ),
         route: None,
         pool: None,
+    })
+}
+
+fn collector(interval: &Interval) -> Option<Finding> {
+    let OfCollector { signal, waiting, lost, failing } = interval.collectors.first()?;
+    let why = match failing {
+        Some(why) => format!("does not take {signal}: {why}"),
+        None => format!("does not take all {signal}"),
+    };
+    Some(Finding {
+        cause: Cause::Collector,
+        sentence: format!(
+            "The OpenTelemetry collector {why}; in {} {lost} were dropped or refused, and {waiting} wait; requests go on without it.",
+            time(interval.seconds)
+        ),
+        next:
+            "look at the collector; 'otlp' has its URL and the counts, and 'logs --which error' the reasons"
+                .to_owned(),
+        ..none()
     })
 }
 

@@ -164,6 +164,48 @@ fn a_log_that_stands_or_loses_lines_is_a_cause() {
 }
 
 #[test]
+fn a_collector_that_fails_or_loses_something_is_a_cause() {
+    let collector = |failing: &str, lost| Collector { waiting: 7, lost, failing: failing.into() };
+    for (then, now, told) in [
+        (Some(("", 3)), ("", 3), None),
+        (Some(("", 3)), ("refused", 3), None),
+        (Some(("refused", 3)), ("", 3), None),
+        (None, ("refused", 0), None),
+        (
+            Some(("reset", 3)),
+            ("refused", 3),
+            Some("does not take traces: refused; in 2.0 s 0 were dropped or refused, and 7 wait"),
+        ),
+        (
+            Some(("refused", 3)),
+            ("refused", 8),
+            Some("does not take traces: refused; in 2.0 s 5 were dropped or refused"),
+        ),
+        (Some(("", 3)), ("", 8), Some("does not take all traces; in 2.0 s 5 were dropped or refused")),
+        (None, ("", 8), Some("in 2.0 s 8 were dropped or refused")),
+    ] {
+        let scene = || {
+            Scene::new().with(|before, after| {
+                if let Some((failing, lost)) = then {
+                    before.collectors.insert("traces".into(), collector(failing, lost));
+                }
+                after.collectors.insert("traces".into(), collector(now.0, now.1));
+            })
+        };
+        let found = scene().found();
+        assert_eq!(
+            found.as_ref().map(|found| found.cause),
+            told.map(|_| Cause::Collector),
+            "{then:?} {now:?}"
+        );
+        let sentence = found.map_or(String::new(), |found| found.sentence);
+        assert!(sentence.contains(told.unwrap_or_default()), "{sentence}");
+        let busy = scene().ended("GET /", 20, 1.0).inside("GET /", 8, 4.0).queued(20);
+        assert_eq!(busy.cause(), Some(Cause::SlowRoute), "what requests wait for comes first");
+    }
+}
+
+#[test]
 fn a_spool_that_stands_or_is_behind_is_a_cause() {
     let with = |then: (u64, u64), now: (u64, u64)| {
         Scene::new().with(|before, after| {

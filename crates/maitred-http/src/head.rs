@@ -8,6 +8,7 @@ use crate::method::Method;
 use crate::proxied::Proxied;
 use crate::status::Status;
 use crate::tls::TlsSession;
+use crate::trace::{Arrival, TracePlace};
 
 /// The protocol version of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +65,10 @@ pub struct RequestHead {
     pub tls: Option<Arc<TlsSession>>,
     /// A trusted proxy's account of its client's connection, in front of ours. Nothing in a head becomes it.
     pub proxied: Option<Arc<Proxied>>,
+    /// The place in a trace, where the server traces.
+    pub trace: Option<TracePlace>,
+    /// The way by which it has come, where the server sends spans, figures or records.
+    pub arrival: Arrival,
 }
 
 impl Default for RequestHead {
@@ -81,6 +86,8 @@ impl Default for RequestHead {
             shape_hash: 0,
             tls: None,
             proxied: None,
+            trace: None,
+            arrival: Arrival::default(),
         }
     }
 }
@@ -99,6 +106,8 @@ impl RequestHead {
         self.shape_hash = 0;
         self.tls = None;
         self.proxied = None;
+        self.trace = None;
+        self.arrival = Arrival::default();
     }
 
     /// The request target as sent.

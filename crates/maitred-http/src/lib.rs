@@ -20,6 +20,7 @@ pub mod range;
 pub mod status;
 pub mod target;
 pub mod tls;
+pub mod trace;
 
 pub use body::BodyLength;
 pub use fields::FieldSet;
@@ -29,3 +30,4 @@ pub use peer::Peer;
 pub use proxied::Proxied;
 pub use status::Status;
 pub use tls::{TlsClient, TlsSession};
+pub use trace::TracePlace;

@@ -27,6 +27,14 @@ pub fn own() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
+/// A thread as a message names it: `thread 4711 (worker)`.
+pub fn describe(tid: i32) -> String {
+    match read(tid) {
+        Some(task) => format!("thread {tid} ({})", task.name),
+        None => format!("thread {tid}, which has ended"),
+    }
+}
+
 /// All threads of this process, in the order of their numbers.
 pub fn list() -> io::Result<Vec<Task>> {
     let entries = fs::read_dir("/proc/self/task")?;

@@ -29,7 +29,7 @@ const NAMED: &[(&str, &str)] = &[
     ),
     (
         "json",
-        "{\"start\":$start,\"time\":\"$start_iso\",\"id\":\"$request_id\",\"remote\":\"$remote_addr\",\
+        "{\"start\":$start,\"time\":\"$start_iso\",\"id\":\"$request_id\",\"trace_id\":\"$trace_id\",\"span_id\":\"$span_id\",\"remote\":\"$remote_addr\",\
          \"user\":\"$remote_user\",\"method\":\"$request_method\",\"target\":\"$request_uri\",\"protocol\":\"$server_protocol\",\
          \"host\":\"$host\",\"status\":$status,\"bytes\":$body_bytes_sent,\"referer\":\"$http_referer\",\
          \"agent\":\"$http_user_agent\",\"listener\":\"$listener\",\"pool\":\"$pool\",\"route\":\"$route\",\
@@ -64,6 +64,8 @@ const FIELDS: &[(&str, Piece)] = &[
     ("status", Piece::Field(Field::Status)),
     ("body_bytes_sent", Piece::Field(Field::BodyBytes)),
     ("request_id", Piece::Id),
+    ("trace_id", Piece::Field(Field::TraceId)),
+    ("span_id", Piece::Field(Field::SpanId)),
     ("route", Piece::Route),
     ("pool", Piece::Field(Field::Pool)),
     ("listener", Piece::Field(Field::Listener)),
@@ -110,6 +112,8 @@ pub(crate) enum Field {
     LocalTime,
     Status,
     BodyBytes,
+    TraceId,
+    SpanId,
     Pool,
     Listener,
     Worker,

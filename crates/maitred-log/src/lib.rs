@@ -50,7 +50,7 @@ pub use outcome::{Database, End, Outcome, Outgoing};
 pub use printable::printable;
 pub use request_id::{RequestId, next_number};
 pub use upstream_queue::upstream_queue;
-pub use wall_time::{strftime, write_iso_time};
+pub use wall_time::{strftime, wall_nanos, write_iso_time};
 
 /// An access log: a line for each request.
 pub struct AccessLogSettings {

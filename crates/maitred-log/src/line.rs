@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
+use maitred_http::trace::Hex;
 use maitred_io::clock;
 use maitred_stats::Spans;
 
@@ -13,7 +14,7 @@ use crate::lines::{Lines, Names};
 use crate::mask::Mask;
 use crate::number::{push_address, push_decimal, push_fraction, push_seconds};
 use crate::outcome::{End, Outcome};
-use crate::request_id::RequestId;
+use crate::request_id::{RequestId, trace_of};
 use crate::short;
 use crate::upstream_queue::upstream_queue;
 use crate::wall_time::{strftime, timestamp, wall_micros};
@@ -130,6 +131,14 @@ impl Line {
             }
             Field::Status => push_decimal(out, outcome.status.code().into()),
             Field::BodyBytes => push_decimal(out, outcome.body_bytes),
+            Field::TraceId => match (&outcome.head.trace, trace_of(&outcome.head.fields)) {
+                (Some(place), _) => Hex(&place.trace).push(out),
+                (None, given) => push_text(out, given.unwrap_or_default(), escape),
+            },
+            Field::SpanId => match &outcome.head.trace {
+                Some(place) => Hex(&place.span).push(out),
+                None => push_text(out, b"", escape),
+            },
             Field::Pool => {
                 let pool = outcome.pool.map_or(usize::MAX, usize::from);
                 push_text(out, name(lines, |names| &names.pools, pool), escape);

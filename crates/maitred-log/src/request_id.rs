@@ -44,7 +44,7 @@ impl<'a> RequestId<'a> {
     /// Of the request with these fields and this number.
     pub fn of(fields: &'a FieldSet, number: u64) -> Self {
         let given = fields.first("x-request-id").filter(|id| is_id(id));
-        let given = given.or_else(|| fields.first("traceparent").and_then(trace_id));
+        let given = given.or_else(|| trace_of(fields));
         given.map_or(Self::Made(number), Self::Given)
     }
 }
@@ -77,6 +77,11 @@ impl fmt::Display for RequestId<'_> {
 fn is_id(id: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:+/=@".contains(byte);
     (1..=MAX_ID).contains(&id.len()) && id.iter().all(is_plain)
+}
+
+/// The id of the trace that a request has brought.
+pub(crate) fn trace_of(fields: &FieldSet) -> Option<&[u8]> {
+    fields.first("traceparent").and_then(trace_id)
 }
 
 /// The id in `00-<32 hexadecimal digits>-<16>-<2>`, and in what later versions append to that; all zeros are none.

@@ -18,6 +18,11 @@ const LEAD_MAY_BE_OFF: u64 = 1_000_000;
 
 /// A monotonic time in microseconds since 1970, within a millisecond of the real clock.
 pub(crate) fn wall_micros(monotonic: u64) -> u64 {
+    wall_nanos(monotonic) / 1_000
+}
+
+/// A monotonic time in nanoseconds since 1970, within a millisecond of the real clock.
+pub fn wall_nanos(monotonic: u64) -> u64 {
     let second = clock::unix_seconds();
     let is_old = MEASURED_IN.load(Ordering::Relaxed) != second;
     let known = LEAD.load(Ordering::Acquire);
@@ -26,7 +31,7 @@ pub(crate) fn wall_micros(monotonic: u64) -> u64 {
         let lead = followed(known, clock::real_ahead());
         LEAD.store(lead, Ordering::Release);
     }
-    (monotonic + LEAD.load(Ordering::Acquire)) / 1_000
+    monotonic + LEAD.load(Ordering::Acquire)
 }
 
 /// The lead behind a measurement.

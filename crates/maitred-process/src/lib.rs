@@ -21,6 +21,7 @@ mod listeners;
 pub mod loading;
 pub mod logs;
 mod operator;
+mod otlp;
 pub mod part;
 mod passed;
 mod reload;

@@ -35,6 +35,9 @@ use crate::{certificates, control, listeners, logs, settings};
 /// would take for ever.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
+/// Longest wait for a collector at the end of the process.
+const OTLP_LIMIT: Duration = Duration::from_secs(5);
+
 /// Serves, or supervises processes that serve, until a signal ends the process; returns the exit code. SIGHUP has `inputs` read again.
 ///
 /// # Errors
@@ -371,6 +374,9 @@ impl Start<'_> {
         let told = Told { server: &server, service, log, reload: &reload };
         let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
         drop(watch);
+        if code <= EXIT_FAILURE {
+            server.finish_otlp(OTLP_LIMIT);
+        }
         // The control owns the server, too, and the server ends with its last owner.
         drop(control);
         drop(server);

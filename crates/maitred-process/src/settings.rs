@@ -13,7 +13,7 @@ use maitred_server::{HostSettings, Insight, Log, Routes, Settings, Submissions, 
 
 use crate::host::Application;
 use crate::languages::{Languages, Named};
-use crate::listeners;
+use crate::{listeners, otlp};
 
 /// Makes the settings of the server.
 ///
@@ -64,6 +64,7 @@ pub(crate) fn make(
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();
     settings.insight = insight(config);
+    otlp::apply(config, origins, &checked.environment, &mut settings)?;
     settings.compression = config.compress.then(|| config.compression.clone());
     pools::apply(config, &mut settings);
     let sites: Vec<_> = config.sites().zip(&checked.sites).collect();

@@ -435,13 +435,14 @@ impl Host for PythonHost {
     }
 
     fn supervises(&self) {
-        // Python would raise KeyboardInterrupt when the command has ended.
-        let released = Python::attach(|py| {
+        let prepared = Python::attach(|py| {
+            py.import("maitred._load")?.call_method0("keep_agent")?;
             let module = py.import("signal")?;
             let default = module.getattr("SIG_DFL")?;
+            // Python would raise KeyboardInterrupt when the command has ended.
             module.call_method1("signal", (2, default)).map(drop)
         });
-        if let Err(error) = released {
+        if let Err(error) = prepared {
             let text = Python::attach(|py| report::summary(py, &error));
             (self.log)(&format!("SIGINT stays with Python: {text}"));
         }

@@ -73,6 +73,9 @@ mod _engine {
     use super::database::{DatabaseCounts, count_databases};
 
     #[pymodule_export]
+    use super::outgoing::count_calls;
+
+    #[pymodule_export]
     use super::client::{HttpBody, HttpFailure, HttpOrigin, HttpPool, HttpResponse, http_proxy_for};
 
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! The calls of a request to other servers, and the observer of all calls.
 //!
 //! ```text
-//! first client: count ──> each request from then on: calls_of, enter ──> a call: note_request, then the client's begin ──> leave
+//! import of maitred.http: count_calls ──> each request from then on: calls_of, enter ──> a call: begin, note_request, then the client's begin ──> leave
 //! ```
 //! Promises: a call counts for the request in whose context it is made (PEP 567), on any thread or task. Outside of requests, and without a
 //! running server, a call costs a load here. Leaves out: the calls (`client/`), and the counts (`Calls` of maitred-exchange).
@@ -12,8 +12,10 @@ use std::sync::{Arc, OnceLock};
 
 use maitred_client::key::Key;
 use maitred_client::{Observer, Phase, Report};
-use maitred_runtime::{Exchange, Outgoing, outgoing};
-use maitred_server::RequestId;
+use maitred_http::{FieldSet, Method};
+use maitred_io::tasks;
+use maitred_runtime::{Begun, CallFacts, Exchange, Outgoing, outgoing};
+use maitred_server::{RequestId, span_id};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{ffi, intern};
@@ -28,11 +30,14 @@ static CALLS: OnceLock<Arc<dyn Observer>> = OnceLock::new();
 
 thread_local! {
     /// The request of the call that this thread is about to begin.
-    static NOTED: RefCell<Option<Arc<Outgoing>>> = const { RefCell::new(None) };
+    static NOTED: RefCell<Option<Begun>> = const { RefCell::new(None) };
 }
 
-/// The fields of a request that its calls pass on as they are: the trace (W3C Trace Context).
-const PASSED: [&str; 2] = ["traceparent", "tracestate"];
+const PARENT: &str = "traceparent";
+
+/// The fields of a request that its calls pass on as they are: the trace (W3C Trace Context). Where the server traces, each call has a
+/// parent of its own.
+const PASSED: [&str; 2] = [PARENT, "tracestate"];
 
 /// The calls of one request, as the value of the context variable.
 #[pyclass(frozen, module = "maitred._engine")]
@@ -41,11 +46,13 @@ pub(crate) struct RequestCalls {
     passed: Vec<(&'static str, Box<[u8]>)>,
 }
 
-/// Requests have their calls counted from now on: the first client of the process has been made.
+/// Requests have their calls counted from now on. A client may be made within a request, which then counts as well: so the import of
+/// `maitred.http` says this.
 ///
 /// # Errors
 /// There is no memory.
-pub(crate) fn count(py: Python<'_>) -> PyResult<()> {
+#[pyfunction]
+pub(crate) fn count_calls(py: Python<'_>) -> PyResult<()> {
     CURRENT.get_or_try_init(py, || {
         let variable = py.import("contextvars")?.getattr("ContextVar")?;
         let default = pyo3::types::PyDict::new(py);
@@ -67,27 +74,38 @@ pub(crate) fn report_to(calls: Arc<dyn Observer>) {
     CALLS.get_or_init(|| calls);
 }
 
-/// Has the next call that begins on this thread count for the request of the present context. Called with the interpreter, which the client
-/// has not.
-pub(crate) fn note_request(py: Python<'_>) {
-    if calls().is_some() {
-        NOTED.set(request(py));
-    }
-}
-
-/// The request of the present context.
-fn request(py: Python<'_>) -> Option<Arc<Outgoing>> {
-    current(py).map(|calls| Arc::clone(&calls.get().outgoing))
-}
-
-/// Gives `push` the fields that a call of the present context passes on: the trace, and the id by which the logs name the request.
-pub(crate) fn pass_on(py: Python<'_>, mut push: impl FnMut(&str, &[u8])) {
-    if let Some(calls) = current(py) {
-        let RequestCalls { outgoing, passed } = calls.get();
-        passed.iter().for_each(|(name, value)| push(name, value));
+/// The call that is about to begin, for the request of the present context. Called with the interpreter, which the client has not.
+/// `pass_on` gets the fields that the call passes on: the trace, and the id by which the logs name the request.
+pub(crate) fn begin(
+    py: Python<'_>,
+    method: &Method,
+    target: &[u8],
+    pass_on: Option<&mut FieldSet>,
+) -> Option<Begun> {
+    let calls = current(py)?;
+    let RequestCalls { outgoing, passed } = calls.get();
+    let call = outgoing.trace().map(|place| {
+        let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+        let facts = CallFacts { span: span_id(), method: method.clone(), path: path.into() };
+        (place.parent_field(facts.span), Box::new(facts))
+    });
+    if let Some(fields) = pass_on {
+        if let Some((parent, _)) = &call {
+            fields.push_missing(PARENT, parent);
+        }
+        for (name, value) in passed {
+            fields.push_missing(name, value);
+        }
         let id = RequestId::named(outgoing.given(), outgoing.request()).to_string();
-        push("x-request-id", id.as_bytes());
+        fields.push_missing("x-request-id", id.as_bytes());
     }
+    self::calls()?;
+    Some(Begun { outgoing: Arc::clone(outgoing), call: call.map(|(_, facts)| facts) })
+}
+
+/// Has the next call that begins on this thread count for that request.
+pub(crate) fn note(begun: Option<Begun>) {
+    NOTED.set(begun);
 }
 
 fn current(py: Python<'_>) -> Option<Bound<'_, RequestCalls>> {
@@ -111,13 +129,17 @@ fn calls() -> Option<&'static Arc<dyn Observer>> {
 
 struct Spans;
 
+/// Without a server a call has the number of its thread.
+const OF_THREAD: u64 = 1 << 62;
+
 impl Observer for Spans {
     fn begun(&self, key: &Key) -> u64 {
-        calls().map_or(0, |calls| calls.begun(key))
+        let thread = || OF_THREAD | u64::from(tasks::own().unsigned_abs());
+        calls().map_or_else(thread, |calls| calls.begun(key))
     }
 
     fn phase(&self, number: u64, phase: Phase) {
-        if number != 0
+        if number & OF_THREAD == 0
             && let Some(calls) = calls()
         {
             calls.phase(number, phase);
@@ -125,11 +147,15 @@ impl Observer for Spans {
     }
 
     fn ended(&self, number: u64, key: &Key, report: &Report) {
-        if number != 0
+        if number & OF_THREAD == 0
             && let Some(calls) = calls()
         {
             calls.ended(number, key, report);
         }
+    }
+
+    fn describe(&self, number: u64) -> Option<String> {
+        if number & OF_THREAD == 0 { calls()?.describe(number) } else { Some(tasks::describe(number as i32)) }
     }
 }
 
@@ -141,7 +167,7 @@ pub(crate) fn calls_of(py: Python<'_>, exchange: &mut Exchange) -> PyResult<Opti
     }
     let request = exchange.request_mut();
     let given = RequestId::of(&request.head.fields, request.number).given();
-    let outgoing = Arc::new(Outgoing::of(request.number).with_id(given));
+    let outgoing = Arc::new(Outgoing::of(request.number).with_id(given).traced(request.head.trace));
     request.outgoing = Some(Arc::clone(&outgoing));
     let value = |name: &'static str| Some((name, request.head.fields.first(name)?.into()));
     let passed = PASSED.into_iter().filter_map(value).collect();

@@ -25,7 +25,7 @@ pub use database::{Database, DatabaseCounts};
 pub use event_loop::{EventLoop, Later, Turned, Turns};
 pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};
-pub use outgoing::{Outgoing, OutgoingCounts, Slowest};
+pub use outgoing::{Begun, CallFacts, CallSpan, Outgoing, OutgoingCounts, Slowest};
 pub use request::{Endpoint, Local, Process, Request};
 pub use shortage::Shortage;
 pub use tail::{CountTail, Tail};

@@ -4,7 +4,12 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use maitred_http::{Method, TracePlace};
+
+/// Calls of a request whose spans are kept; further ones are only counted.
+const MAX_SPANS: usize = 128;
 
 /// The calls of one request; they stay as they are from the end of its response on.
 #[derive(Debug, Default)]
@@ -13,12 +18,54 @@ pub struct Outgoing {
     request: u64,
     /// The id that the request has brought.
     given: Option<Box<[u8]>>,
+    /// The place of the request in a trace, if the server traces.
+    trace: Option<TracePlace>,
+    spans: Mutex<Vec<CallSpan>>,
     calls: AtomicU64,
     failed: AtomicU64,
     nanos: AtomicU64,
     /// Microseconds above, then the number of the server, then that of the part.
     slowest: AtomicU64,
     ended: AtomicBool,
+}
+
+/// A call that begins, for its span.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// The request that the call belongs to.
+    pub outgoing: Arc<Outgoing>,
+    /// The call itself, if the server traces.
+    pub call: Option<Box<CallFacts>>,
+}
+
+/// A call in its trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallFacts {
+    /// The id of the span, which the other server gets as its parent.
+    pub span: [u8; 8],
+    /// The method.
+    pub method: Method,
+    /// The path, without the query, which may have secrets.
+    pub path: Box<[u8]>,
+}
+
+/// A call that has ended, for its span.
+#[derive(Clone, Debug)]
+pub struct CallSpan {
+    /// The call.
+    pub facts: Box<CallFacts>,
+    /// The number of the server.
+    pub server: u16,
+    /// The beginning, in monotonic nanoseconds.
+    pub begun: u64,
+    /// The length, in nanoseconds.
+    pub nanos: u64,
+    /// The status of the response.
+    pub status: Option<u16>,
+    /// The failure, as the client log names it; empty without one.
+    pub failure: &'static str,
+    /// The request was sent twice.
+    pub retried: bool,
 }
 
 /// The calls at one moment.
@@ -81,6 +128,35 @@ impl Outgoing {
         self.given.as_deref()
     }
 
+    /// The same of a request at this place of a trace.
+    #[must_use]
+    pub fn traced(mut self, trace: Option<TracePlace>) -> Self {
+        self.trace = trace;
+        self
+    }
+
+    /// The place of the request in a trace.
+    #[must_use]
+    pub fn trace(&self) -> Option<&TracePlace> {
+        self.trace.as_ref()
+    }
+
+    /// Keeps the span of a call.
+    pub fn add_span(&self, span: CallSpan) {
+        if !self.ended.load(Relaxed) {
+            let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+            if spans.len() < MAX_SPANS {
+                spans.push(span);
+            }
+        }
+    }
+
+    /// Takes the kept spans.
+    #[must_use]
+    pub fn take_spans(&self) -> Vec<CallSpan> {
+        std::mem::take(&mut *self.spans.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The number of the request.
     #[must_use]
     pub fn request(&self) -> u64 {
@@ -126,16 +202,16 @@ impl OutgoingCounts {
 }
 
 /// A language's way to find the request that the calling code works for.
-static RUNNING: OnceLock<fn() -> Option<Arc<Outgoing>>> = OnceLock::new();
+static RUNNING: OnceLock<fn() -> Option<Begun>> = OnceLock::new();
 
 /// Says how the request is found that the calling code works for; the first one of a process counts.
-pub fn set_running(find: fn() -> Option<Arc<Outgoing>>) {
+pub fn set_running(find: fn() -> Option<Begun>) {
     RUNNING.get_or_init(|| find);
 }
 
 /// The request that the calling code works for; none outside of requests, or before a language has said how it is found.
 #[must_use]
-pub fn running() -> Option<Arc<Outgoing>> {
+pub fn running() -> Option<Begun> {
     RUNNING.get().and_then(|find| find())
 }
 

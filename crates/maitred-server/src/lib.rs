@@ -28,6 +28,8 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod connection;
+mod engine_calls;
+mod engine_client;
 pub mod figures;
 mod group;
 pub mod inspect;
@@ -35,6 +37,9 @@ mod listener;
 mod live_settings;
 mod merged;
 mod metrics;
+mod otlp;
+mod otlp_figures;
+mod otlp_settings;
 pub mod pool_map;
 mod pools;
 mod roles;
@@ -44,6 +49,7 @@ mod sharing;
 mod thread_hosts;
 mod worker_listeners;
 
+pub use engine_client::{EngineClient, Task};
 pub use group::slots::{NoPlace, Place};
 pub use inspect::Snapshot;
 pub use listener::{BoundListeners, ListenerSettings};
@@ -58,6 +64,9 @@ pub use maitred_exchange::site::{
     RunningCall, Statistics, Timeouts, WebSocketSettings,
 };
 pub use maitred_exchange::spill::WriterSettings;
+pub use maitred_exchange::tracing::{
+    TraceLabel, TracePhases, TraceRules, TraceTrust, Tracing, seed as trace_seed, span_id,
+};
 pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
@@ -68,6 +77,8 @@ pub use maitred_limits::{Applied, Limits, Rule};
 pub use maitred_log::{AccessLogSettings, Level, Log, Progress, RequestId, printable};
 pub use maitred_stats::pool::{END_REASONS, START_REASONS};
 pub use maitred_tls as tls;
+pub use otlp::OtlpState;
+pub use otlp_settings::{OtlpSettings, OtlpTarget};
 pub use pool_map::PoolMap;
 pub use roles::CONTROL;
 pub use server::{BESIDE_LOOP, Server, StartError};

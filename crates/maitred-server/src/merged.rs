@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use maitred_stats::exposition::{self, Format};
+use maitred_stats::exposition::{self, Format, Page};
 
 use maitred_exchange::site::{Statistics, write_exchanges};
 
@@ -77,11 +77,11 @@ pub fn merge_pages(
         families.add_page(page);
     }
     families.add_retired(retired, format);
-    let mut out = String::new();
-    families.list.iter().for_each(|family| family.write(&mut out));
-    write_exchanges(exchanges, format, &mut out);
-    exposition::end(format, &mut out);
-    out
+    let mut page = Page::new(format);
+    families.list.iter().for_each(|family| family.write(&mut page.text));
+    write_exchanges(exchanges, &mut page);
+    exposition::end(format, &mut page.text);
+    page.text
 }
 
 /// The counters of a page, by series, without those of exchanges. Those that end in `_seconds_total` are in nanoseconds.

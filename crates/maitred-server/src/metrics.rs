@@ -6,12 +6,13 @@ use maitred_dispatch::Pool;
 use maitred_io::listener::Backlog;
 use maitred_io::process;
 use maitred_limits::RULES_TOTAL;
-use maitred_stats::exposition::{Format, Metric, Value};
+use maitred_stats::exposition::{Format, Metric, Page, Sink, Value};
 use maitred_stats::pool::{
     self, END_REASONS, ENDS_TOTAL, IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL, MADE_TOTAL, MIGRATIONS_TOTAL,
     PoolFigures, START_REASONS, STARTS_TOTAL, WAITED_TOTAL,
 };
 use maitred_stats::{Counter, LockSnapshot, exposition};
+use maitred_trace::{Counts, Signal};
 
 use crate::connection::Group;
 use crate::group::thread_registry::Times;
@@ -29,14 +30,22 @@ pub const LOG_DROPPED_TOTAL: &str = "maitred_log_dropped_total";
 impl Group {
     /// All figures. Takes some milliseconds with many routes.
     pub(crate) fn metrics(&self, format: Format) -> String {
-        let mut out = self.own_metrics(format);
-        site::write_exchanges(&self.site.figures.snapshot(), format, &mut out);
-        exposition::end(format, &mut out);
-        out
+        let mut page = Page::new(format);
+        self.write_own_metrics(&mut page);
+        site::write_exchanges(&self.site.figures.snapshot(), &mut page);
+        exposition::end(format, &mut page.text);
+        page.text
     }
 
     /// All figures except those of exchanges, without an end.
     pub(crate) fn own_metrics(&self, format: Format) -> String {
+        let mut page = Page::new(format);
+        self.write_own_metrics(&mut page);
+        page.text
+    }
+
+    /// Gives all figures except those of exchanges.
+    pub(crate) fn write_own_metrics(&self, out: &mut dyn Sink) {
         let counters = &self.site.counters;
         let plain = |name, help, value| Metric { name, help, labels: &[], value };
         let count = |name, help, counter: &Counter| plain(name, help, Value::Counter(counter.total()));
@@ -93,6 +102,9 @@ impl Group {
         for metric in self.dropped_lines() {
             metrics.push(metric);
         }
+        out.take(&metrics);
+        self.write_otlp(out);
+        metrics.clear();
         let pools = self.pool_figures();
         let names: Vec<_> = pools.iter().map(|pool| [("pool", &*pool.name)]).collect();
         for (name, help, value) in OF_POOLS {
@@ -119,31 +131,59 @@ impl Group {
             let of_lock = |(lock, labels)| Metric { name, help, labels, value: value(lock) };
             metrics.extend(locks.iter().zip(names.iter().map(<[_; 1]>::as_slice)).map(of_lock));
         }
-        let mut out = String::new();
-        site::write_build(&self.site.language, format, &mut out);
-        exposition::write(&metrics, format, &mut out);
+        site::write_build(&self.site.language, out);
+        out.take(&metrics);
         if self.site.tls.load().is_some() {
-            self.site.handshakes.with_metrics(|metrics| exposition::write(metrics, format, &mut out));
+            self.site.handshakes.with_metrics(|metrics| out.take(metrics));
         }
         if self.site.http2.is_some() {
-            self.site.http2_counters.with_metrics(|metrics| exposition::write(metrics, format, &mut out));
+            self.site.http2_counters.with_metrics(|metrics| out.take(metrics));
         }
         if self.site.websockets.is_some() {
-            self.site.websocket_counters.with_metrics(|metrics| exposition::write(metrics, format, &mut out));
+            self.site.websocket_counters.with_metrics(|metrics| out.take(metrics));
         }
-        self.write_listeners(format, &mut out);
-        self.write_certificates(format, &mut out);
-        site::write_cache(&self.site.hosts.cache_statistics(), format, &mut out);
+        self.write_listeners(out);
+        self.write_certificates(out);
+        site::write_cache(&self.site.hosts.cache_statistics(), out);
         if let Some(compression) = &self.site.compression {
-            compression.write_metrics(format, &mut out);
+            compression.write_metrics(out);
         }
-        site::write_process(&process::Figures::read(), format, &mut out);
-        write_roles(&roles::list(&self.groups.thread_registry).roles, format, &mut out);
-        out
+        site::write_process(&process::Figures::read(), out);
+        write_roles(&roles::list(&self.groups.thread_registry).roles, out);
+    }
+
+    /// Writes the items for a collector of OpenTelemetry.
+    fn write_otlp(&self, out: &mut dyn Sink) {
+        let Some(tracing) = &self.site.tracing else { return };
+        let counts: Vec<_> = [Signal::Traces, Signal::Metrics, Signal::Logs]
+            .into_iter()
+            .filter_map(|signal| Some((signal.name(), tracing.waiting(signal)?.exporter.lock().counts())))
+            .collect();
+        let results = counts.iter().flat_map(|(signal, counts)| {
+            let Counts { sent, dropped, refused, .. } = *counts;
+            [("sent", sent), ("dropped", dropped), ("refused", refused)]
+                .map(|(result, count)| ([("signal", *signal), ("result", result)], count))
+        });
+        let results: Vec<_> = results.collect();
+        let items = results.iter().map(|(labels, count)| Metric {
+            name: "maitred_otlp_items_total",
+            help: "Spans, metrics and log records for the OpenTelemetry collector, by their fate.",
+            labels,
+            value: Value::Counter(*count),
+        });
+        out.take(&items.collect::<Vec<_>>());
+        let labels: Vec<_> = counts.iter().map(|(signal, _)| [("signal", *signal)]).collect();
+        let queue = counts.iter().zip(&labels).map(|((_, counts), labels)| Metric {
+            name: "maitred_otlp_queue",
+            help: "Items that wait for the OpenTelemetry collector.",
+            labels,
+            value: Value::gauge(counts.waiting),
+        });
+        out.take(&queue.collect::<Vec<_>>());
     }
 
     /// Writes the queue in the kernel of each listener, where the kernel tells.
-    fn write_listeners(&self, format: Format, out: &mut String) {
+    fn write_listeners(&self, out: &mut dyn Sink) {
         let queues: Vec<(String, Backlog)> = (self.groups.listeners.iter())
             .filter_map(|listening| Some((listening.address().to_string(), listening.backlog()?)))
             .collect();
@@ -158,11 +198,11 @@ impl Group {
             };
             metrics.extend(queues.iter().zip(labels.iter().map(<[_; 1]>::as_slice)).map(of_one));
         }
-        exposition::write(&metrics, format, out);
+        out.take(&metrics);
     }
 
     /// Writes the ends of the certificates.
-    fn write_certificates(&self, format: Format, out: &mut String) {
+    fn write_certificates(&self, out: &mut dyn Sink) {
         let Some(terms) = self.site.tls.load_full() else { return };
         let ends: Vec<(String, &str, u64)> = (1..)
             .zip(terms.identities())
@@ -181,7 +221,7 @@ impl Group {
             labels,
             value: Value::gauge(*end),
         });
-        exposition::write(&metrics.collect::<Vec<_>>(), format, out);
+        out.take(&metrics.collect::<Vec<_>>());
     }
 
     /// Lines lost through a slow target of a log.
@@ -353,17 +393,16 @@ fn earlier(role: &'static str) -> &'static str {
 }
 
 /// Writes threads and processor time of each role.
-fn write_roles(roles: &BTreeMap<&'static str, OfRole>, format: Format, out: &mut String) {
+fn write_roles(roles: &BTreeMap<&'static str, OfRole>, out: &mut dyn Sink) {
     for figures in OF_ROLES {
-        write_roles_as(figures, roles, format, out);
+        write_roles_as(figures, roles, out);
     }
 }
 
 fn write_roles_as(
     ([time_name, time_help], [count_name, count_help], called): RoleFigures,
     roles: &BTreeMap<&'static str, OfRole>,
-    format: Format,
-    out: &mut String,
+    out: &mut dyn Sink,
 ) {
     let labels: Vec<_> = (roles.iter())
         .flat_map(|(&role, of)| {
@@ -384,7 +423,7 @@ fn write_roles_as(
         labels: &labels[..1],
         value: Value::gauge(of.threads),
     });
-    exposition::write(&times.chain(counts).collect::<Vec<_>>(), format, out);
+    out.take(&times.chain(counts).collect::<Vec<_>>());
 }
 
 fn nanos(duration: std::time::Duration) -> u64 {

@@ -20,12 +20,15 @@ use maitred_spool as spool;
 use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 
 use crate::connection::{Connection, Group};
+use crate::engine_calls::EngineCalls;
+use crate::engine_client::{Driver, EngineClient};
 use crate::figures;
 use crate::group::groups::{self, Groups};
 use crate::group::thread_registry::{Role, own_name};
 use crate::inspect::{Connections, Routing, ServerFigures, Threads};
 use crate::listener::{BoundListeners, ListenerState, Listening};
 use crate::live_settings::LiveSettings;
+use crate::otlp::{OtlpState, Sender};
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::pools::{Pools, parts, polling};
 use crate::settings::{PoolSettings, Settings, Strategy};
@@ -50,6 +53,11 @@ const BACKUP_POLLER: &str = "maitred-poller";
 pub struct Server {
     /// The groups, at least one.
     groups: Vec<Arc<Group>>,
+    /// The way to the collector of OpenTelemetry, if there is one.
+    otlp: Option<Arc<Sender>>,
+    /// The client for calls of the engine itself, and their driver.
+    client: EngineClient,
+    calls: Arc<EngineCalls>,
     /// Strategy of the default pool.
     strategy: Strategy,
     /// The backup pollers, one for each group.
@@ -243,6 +251,7 @@ impl Server {
             figures,
             traced: Traced::default(),
             recent: Recent::default(),
+            tracing: settings.tracing,
             metrics: OnceLock::new(),
         });
         site.figures.calls.write_to(&site.log);
@@ -283,7 +292,19 @@ impl Server {
             move |format| own.upgrade().map_or_else(String::new, |group: Arc<Group>| group.metrics(format));
         // The cell is still empty.
         let _ = site.metrics.set(Box::new(text));
-        Ok(Self { groups, strategy: first.strategy, backup_pollers: Vec::with_capacity(count) })
+        let client = settings.client;
+        let calls = Arc::new(EngineCalls::by(&groups));
+        let driver = Arc::clone(&calls) as Arc<dyn Driver>;
+        client.serve(Arc::clone(&driver), Arc::clone(&site.figures.calls) as Arc<_>);
+        let otlp = Sender::begin(settings.otlp, &groups, &driver);
+        Ok(Self {
+            groups,
+            client,
+            calls,
+            otlp,
+            strategy: first.strategy,
+            backup_pollers: Vec::with_capacity(count),
+        })
     }
 
     /// The group that accepts; its scheduler has the parts that all groups share.
@@ -333,6 +354,11 @@ impl Server {
     /// The settings that hold at once when they are changed.
     pub fn settings(&self) -> LiveSettings<'_> {
         LiveSettings(self.first())
+    }
+
+    /// The client for calls of the engine itself to other servers.
+    pub fn client(&self) -> &EngineClient {
+        &self.client
     }
 
     /// The logs.
@@ -398,6 +424,18 @@ impl Server {
         self.groups.iter().for_each(|group| group.tell_idle());
     }
 
+    /// The way to the collector of OpenTelemetry, by signal; empty without one.
+    pub fn otlp(&self) -> Vec<OtlpState> {
+        self.otlp.as_ref().map(|otlp| otlp.states()).unwrap_or_default()
+    }
+
+    /// Has what waits for the collector sent, and takes nothing more for it; waits for that at most for `limit`.
+    pub fn finish_otlp(&self, limit: Duration) {
+        if let Some(otlp) = &self.otlp {
+            otlp.finish(limit);
+        }
+    }
+
     /// Whether all remaining connections only wait for handlers whose peers are gone, in a server that drains.
     pub fn has_only_abandoned(&self) -> bool {
         self.shared().has_only_abandoned()
@@ -425,6 +463,12 @@ impl Drop for Server {
         for poller in self.backup_pollers.drain(..) {
             // The thread ends by itself: it never waits for application code. A panic was logged.
             let _ = poller.join();
+        }
+        self.calls.end();
+        let driver = Arc::clone(&self.calls) as Arc<dyn Driver>;
+        self.client.leave(&driver);
+        if let Some(otlp) = &self.otlp {
+            otlp.close(&driver);
         }
         for group in &self.groups {
             group.cut();

@@ -14,13 +14,16 @@ use maitred_log::Log;
 use maitred_runtime::{Handler, NativeThreads, ThreadHost};
 use maitred_tls::{Challenges, Terms};
 
+use crate::engine_client::EngineClient;
 use crate::listener::{BoundListeners, ListenerSettings};
+use crate::otlp_settings::OtlpSettings;
 use crate::sharing::Accept;
 use maitred_exchange::hosts::HostSettings;
 use maitred_exchange::pages::ErrorPages;
 use maitred_exchange::proxies::Forwarding;
 use maitred_exchange::site::{Http2Settings, Insight, Timeouts, WebSocketSettings};
 use maitred_exchange::spill::WriterSettings;
+use maitred_exchange::tracing::Tracing;
 
 pub use maitred_match::{
     CertificatePattern, HeaderPattern, HostCondition, HostPattern, Network, PathPattern,
@@ -118,6 +121,12 @@ pub struct Settings {
     /// Settings for the compression of application responses, if any. Files have settings of their own
     /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
+    /// Traces by OpenTelemetry, with the exporters of their spans; none: off.
+    pub tracing: Option<Tracing>,
+    /// The collector that empties the exporters.
+    pub otlp: OtlpSettings,
+    /// The client for calls of the engine itself to other servers. A clone of it can be kept before the server starts.
+    pub client: EngineClient,
     /// Error log and access log.
     pub log: Arc<Log>,
 }
@@ -165,6 +174,9 @@ impl Settings {
             figures: None,
             clients: None,
             compression: None,
+            tracing: None,
+            otlp: OtlpSettings::default(),
+            client: EngineClient::default(),
             log,
         }
     }

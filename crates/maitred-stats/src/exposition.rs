@@ -89,6 +89,34 @@ impl Value<'_> {
     }
 }
 
+/// A reader of metrics: they come in parts, all of one name in the same part.
+pub trait Sink {
+    /// Takes a part.
+    fn take(&mut self, metrics: &[Metric<'_>]);
+}
+
+/// A page of metrics.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    format: Format,
+    /// The page so far.
+    pub text: String,
+}
+
+impl Page {
+    /// An empty page of this format.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        Self { format, text: String::new() }
+    }
+}
+
+impl Sink for Page {
+    fn take(&mut self, metrics: &[Metric<'_>]) {
+        write(metrics, self.format, &mut self.text);
+    }
+}
+
 /// Appends `metrics` to `out`. `HELP` and `TYPE` stand once before metrics of the same name. When all are there,
 /// [`end`] follows.
 pub fn write(metrics: &[Metric<'_>], format: Format, out: &mut String) {

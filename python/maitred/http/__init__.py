@@ -23,6 +23,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from maitred._engine import count_calls
 from maitred.http._client import AsyncClient, Client
 from maitred.http._errors import (
     Closed,
@@ -89,6 +90,9 @@ __all__ = [
     "put",
     "request",
 ]
+
+# A client may be made within a request, which has its calls counted, too.
+count_calls()
 
 _client: Client | None = None
 _making = threading.Lock()

@@ -280,7 +280,7 @@ fn a_call_can_be_dropped_at_each_step() {
                             }
                             Step::Body => drop(call.give_body(b"abc").expect("three bytes")),
                             Step::Data(length) => call.consume(length),
-                            Step::Head => {}
+                            Step::Head | Step::Interim => {}
                             Step::End => break,
                         }
                     }
@@ -509,6 +509,8 @@ fn a_server_that_answers_no_syn_is_left_when_its_time_has_passed() {
         assert_eq!(call.sockets().count(), 1);
         let late = call.step(begun + second, Waker::noop()).expect_err("it is late");
         assert_eq!((late.phase(), test.last().end), (Some(phase), End::TimedOut(phase)));
+        let tried = format!("no connection was made: tried {}", listener.local_addr().expect("bound"));
+        assert_eq!(late.to_string().ends_with(&tried), phase == Phase::Connect, "{late}");
     }
     test.is_clean();
 }

@@ -20,6 +20,7 @@ mod responses;
 mod serving;
 mod threads;
 pub mod tls;
+mod traces;
 mod websockets;
 mod workers;
 
@@ -30,7 +31,7 @@ pub(crate) use threads::MAX_THREADS;
 pub use workers::MAX_WORKERS;
 
 /// In the order of the help text.
-const TABLES: [&[Definition]; 20] = [
+const TABLES: [&[Definition]; 21] = [
     serving::OPTIONS,
     tls::OPTIONS,
     acme::OPTIONS,
@@ -48,6 +49,7 @@ const TABLES: [&[Definition]; 20] = [
     limits::OPTIONS,
     compression::OPTIONS,
     insight::OPTIONS,
+    traces::OPTIONS,
     logs::OPTIONS,
     control::OPTIONS,
     process::OPTIONS,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use maitred_finding::{Certificate, Delivery, Log, Memory, Picture, Pool, Queue};
+use maitred_finding::{Certificate, Collector, Delivery, Log, Memory, Picture, Pool, Queue};
 use maitred_io::{clock, machine, process, tasks};
 use maitred_match::Shape;
 use maitred_server::inspect::{Member, RequestSummary, Role};
@@ -51,6 +51,11 @@ pub(crate) fn of(asking: &QueryContext<'_>) -> Picture {
     }
     if let Some(own) = server.log().progress_of_calls() {
         picture.logs.insert("client".to_owned(), log(own));
+    }
+    for state in server.otlp() {
+        let (waiting, lost) = (state.counts.waiting, state.counts.dropped + state.counts.refused);
+        let failing = state.trouble.map(|(why, _)| why).unwrap_or_default();
+        picture.collectors.insert(state.signal.to_owned(), Collector { waiting, lost, failing });
     }
     let (waiting, done) = server.figures().spool_progress();
     picture.spool = Queue { waiting, done };

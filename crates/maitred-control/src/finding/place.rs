@@ -22,8 +22,15 @@ const LOOP: &str = "maitred-loop";
 /// The words in `stacks` for a thread that keeps the interpreter from others.
 const KEEPS: &str = "keeps the interpreter";
 
-/// Threads are looked at until two looks agree, at most so often: in one moment any of them may be where it hardly ever is.
+/// Threads are looked at until some looks agree, at most so often: in one moment any of them may be where it hardly ever is.
 const LOOKS: usize = 8;
+
+/// So many looks have to agree about threads that wait.
+const AGREEING: usize = 2;
+
+/// So many looks have to agree about threads that compute. A look that takes the interpreter between two calls of C code sees neither that
+/// it is kept nor the line of these calls.
+const AGREEING_OF_INTERPRETER: usize = 4;
 
 /// A common wait is shown only if at least one of so many of the threads has it.
 const SLEEPING: usize = 4;
@@ -74,7 +81,8 @@ pub(super) fn add_place(answer: &mut Value, last: &LastPlace, mut ask: impl FnMu
         common.waits_for = common.waits_for.filter(|_| !is_interpreter);
         Some(common)
     };
-    let common = last.or_ask(|| agreed(is_open, look, || std::thread::sleep(BETWEEN_LOOKS)));
+    let agreeing = if is_interpreter { AGREEING_OF_INTERPRETER } else { AGREEING };
+    let common = last.or_ask(|| agreed(is_open, agreeing, look, || std::thread::sleep(BETWEEN_LOOKS)));
     let (Some(Common { place, waits_for, keeps, .. }), Some(sentence)) =
         (common, answer["sentence"].as_str())
     else {
@@ -96,27 +104,42 @@ pub(super) fn add_place(answer: &mut Value, last: &LastPlace, mut ask: impl FnMu
     }
 }
 
-/// The place that two looks agree in, if `asks_what` a place where threads sleep; else that of the last look that found one. A look that
-/// finds a thread that keeps the interpreter decides alone.
+/// The place that `agreeing` looks have in common, else that of most looks. Where `asks_what`, only looks at threads that sleep count for
+/// that. A look that finds a thread that keeps the interpreter decides alone.
 fn agreed(
     asks_what: bool,
+    agreeing: usize,
     mut look: impl FnMut() -> Option<Common>,
     mut pause: impl FnMut(),
 ) -> Option<Common> {
-    let mut seen = Vec::<Common>::new();
+    let mut seen = Vec::<(Common, usize)>::new();
     for number in 0..LOOKS {
         if number > 0 {
             pause();
         }
         let Some(common) = look() else { continue };
-        let agrees = |other: &Common| (&other.line, &other.waits_for) == (&common.line, &common.waits_for);
-        let tells = common.waits_for.is_some() || !asks_what;
-        if common.keeps || tells && seen.iter().any(agrees) {
+        if common.keeps {
             return Some(common);
         }
-        seen.push(common);
+        let is_same = |(other, _): &&mut (Common, usize)| {
+            (&other.line, &other.waits_for) == (&common.line, &common.waits_for)
+        };
+        let tells = common.waits_for.is_some() || !asks_what;
+        let times = match seen.iter_mut().find(is_same) {
+            Some((_, times)) => {
+                *times += 1;
+                *times
+            }
+            None => {
+                seen.push((common.clone(), 1));
+                1
+            }
+        };
+        if tells && times >= agreeing {
+            return Some(common);
+        }
     }
-    seen.pop()
+    seen.into_iter().max_by_key(|(_, times)| *times).map(|(common, _)| common)
 }
 
 /// Causes that do not say why the threads wait.
@@ -308,7 +331,8 @@ mod tests {
         let disk = Some("a disk");
         let told = |looks: &[Option<Common>]| {
             let (mut left, mut pauses) = (looks.iter().cloned(), 0);
-            let common = agreed(true, || left.next().expect("at most so many looks"), || pauses += 1);
+            let common =
+                agreed(true, AGREEING, || left.next().expect("at most so many looks"), || pauses += 1);
             (common.map(|common| (common.line.1, common.waits_for)), pauses)
         };
         let of_disk = Some((2, disk.map(ToOwned::to_owned)));
@@ -318,7 +342,34 @@ mod tests {
         let mut differ = [const { None }; LOOKS];
         assert_eq!(told(&differ), (None, LOOKS - 1));
         (differ[0], differ[3]) = (at(1, None), at(2, disk));
-        assert_eq!(told(&differ), (of_disk, LOOKS - 1), "the last");
+        assert_eq!(told(&differ), (of_disk, LOOKS - 1), "the last of those that are as frequent");
+        differ[5] = at(1, None);
+        assert_eq!(told(&differ), (Some((1, None)), LOOKS - 1), "the most frequent");
+    }
+
+    #[test]
+    fn of_threads_that_compute_more_looks_have_to_agree() {
+        let stacks = |state: &str, line: u32| {
+            let mut one = stack("GET /c", &[&format!("File \"/srv/a.py\", line {line}, in match")]);
+            one["state"] = state.into();
+            Some(json!({ "stacks": [one] }))
+        };
+        let told = |looks: &[Option<Value>]| {
+            let mut answer = json!({ "cause": "interpreter", "sentence": "It computes." });
+            let mut left = looks.iter().cloned();
+            add_place(&mut answer, &LastPlace::default(), || left.next().flatten());
+            answer["sentence"].as_str().map(ToOwned::to_owned)
+        };
+        let between = || stacks("runs GET /c", 3);
+        let kept = stacks("runs GET /c, keeps the interpreter", 7);
+        let found = told(&[between(), between(), between(), kept]);
+        assert!(
+            found.is_some_and(|found| found.starts_with("C code keeps")),
+            "after three between two calls"
+        );
+        let loops = || stacks("runs GET /c", 7);
+        let found = told(&[between(), loops(), between(), loops(), loops(), loops()]);
+        assert_eq!(found.as_deref(), Some("It computes. The busy thread stands at a.py:7 in match."));
     }
 
     #[test]

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use maitred_client::key::Key;
 use maitred_client::{End, Observer, Phase, Report};
-use maitred_io::clock;
+use maitred_io::{clock, tasks};
 use maitred_log::{CallLine, Log, RequestId};
-use maitred_runtime::{Outgoing, OutgoingCounts, Slowest, outgoing};
+use maitred_runtime::{Begun, CallSpan, Outgoing, OutgoingCounts, Slowest, outgoing};
 use maitred_stats::{Arena, CallEnd, EndedCall, Part, Recorder, Upstream, Upstreams};
 
 /// The number in the place of a pool, for distributions of calls.
@@ -56,7 +56,15 @@ struct Place {
 struct Call {
     server: u16,
     since: u64,
-    outgoing: Option<Arc<Outgoing>>,
+    outgoing: Option<Begun>,
+    /// The thread of a call that belongs to no request.
+    thread: i32,
+}
+
+impl Call {
+    fn request(&self) -> Option<&Outgoing> {
+        self.outgoing.as_ref().map(|begun| &*begun.outgoing)
+    }
 }
 
 /// A call that has not ended.
@@ -97,8 +105,7 @@ impl Calls {
         let of = |place: &Place| {
             let call = place.lock();
             let call = call.as_ref()?;
-            let request =
-                call.outgoing.as_ref().map(|outgoing| (outgoing.request(), outgoing.counts().nanos));
+            let request = call.request().map(|outgoing| (outgoing.request(), outgoing.counts().nanos));
             Some((call.since, call.server, request, part_of_number(place.part.load(Relaxed))))
         };
         let mut running: Vec<_> = self.places.iter().filter_map(of).collect();
@@ -122,9 +129,7 @@ impl Calls {
         let present = Outgoing::of(request);
         for place in &self.places {
             let held = place.lock();
-            let own = held
-                .as_ref()
-                .filter(|call| call.outgoing.as_ref().is_some_and(|own| own.request() == request));
+            let own = held.as_ref().filter(|call| call.request().is_some_and(|own| own.request() == request));
             if let Some(call) = own {
                 let part = place.part.load(Relaxed);
                 let nanos = now.saturating_sub(call.since);
@@ -132,6 +137,31 @@ impl Calls {
             }
         }
         Some(present.counts()).filter(|counts| !counts.is_empty())
+    }
+
+    /// The calls of the request with this number, for their spans, while a call of its runs: those that have ended, and those that run,
+    /// as if they ended now.
+    pub(crate) fn spans(&self, request: u64, now: u64) -> Vec<CallSpan> {
+        let mut spans = Vec::new();
+        for place in &self.places {
+            let held = place.lock();
+            if let Some(Call { server, since, outgoing: Some(Begun { outgoing, call: Some(facts) }), .. }) =
+                &*held
+                && outgoing.request() == request
+            {
+                spans.extend(outgoing.take_spans());
+                spans.push(CallSpan {
+                    facts: facts.clone(),
+                    server: *server,
+                    begun: *since,
+                    nanos: now.saturating_sub(*since),
+                    status: None,
+                    failure: "unfinished",
+                    retried: false,
+                });
+            }
+        }
+        spans
     }
 
     /// The name of a server.
@@ -155,7 +185,9 @@ impl Calls {
             /// The place of this thread's last call, which is free again as a rule.
             static NEAR: Cell<usize> = Cell::new(next_thread());
         }
-        let mut call = Some(Call { server, since: clock::monotonic(), outgoing: outgoing::running() });
+        let outgoing = outgoing::running();
+        let thread = if outgoing.is_some() { 0 } else { tasks::own() };
+        let mut call = Some(Call { server, since: clock::monotonic(), outgoing, thread });
         let near = NEAR.try_with(Cell::get).unwrap_or_default();
         for at in (near..near + LISTED).map(|at| at % LISTED) {
             let place = &self.places[at];
@@ -201,8 +233,12 @@ impl Observer for Calls {
     }
 
     fn describe(&self, number: u64) -> Option<String> {
-        let request = self.place(number)?.lock().as_ref()?.outgoing.as_ref()?.request();
-        Some(format!("request {request}"))
+        let call = self.place(number)?.lock();
+        let call = call.as_ref()?;
+        Some(match call.request() {
+            Some(outgoing) => format!("request {}", outgoing.request()),
+            None => tasks::describe(call.thread),
+        })
     }
 
     fn ended(&self, number: u64, key: &Key, report: &Report) {
@@ -221,7 +257,7 @@ impl Observer for Calls {
         if let Some(time) = report.first_byte {
             record(FIRST_BYTE, time);
         }
-        let outgoing = call.as_ref().and_then(|call| call.outgoing.as_ref());
+        let outgoing = call.as_ref().and_then(Call::request);
         if let Some(log) = self.log.get() {
             let id =
                 outgoing.map(|outgoing| RequestId::named(outgoing.given(), outgoing.request()).to_string());
@@ -231,15 +267,35 @@ impl Observer for Calls {
             let part = longest(report, &ended) as u8;
             outgoing.add(Slowest { nanos: nanos(report.total), server, part }, report.end != End::Complete);
         }
+        if let Some(Call { since, outgoing: Some(Begun { outgoing, call: Some(facts) }), .. }) = call {
+            outgoing.add_span(CallSpan {
+                facts,
+                server,
+                begun: since,
+                nanos: nanos(report.total),
+                status: report.status,
+                failure: failure(report.end),
+                retried: report.retried,
+            });
+        }
+    }
+}
+
+/// The failure of a call as the client log names it; empty without one.
+fn failure(end: End) -> &'static str {
+    match end {
+        End::Complete => "",
+        End::Dropped => "dropped",
+        End::TimedOut(_) => "timeout",
+        End::Failed(name) => name,
     }
 }
 
 fn write_line(log: &Log, id: Option<&str>, server: &str, report: &Report) {
     let (end, phase) = match report.end {
         End::Complete => ("complete", None),
-        End::Dropped => ("dropped", None),
         End::TimedOut(phase) => ("timeout", Some(phase.name())),
-        End::Failed(name) => (name, None),
+        end => (failure(end), None),
     };
     let Report { slot, resolve, connect, tls, first_byte, .. } = *report;
     let times = [slot, resolve, connect, tls, first_byte];
@@ -321,6 +377,8 @@ fn nanos(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use maitred_runtime::CallFacts;
+
     use super::*;
 
     fn calls() -> Calls {
@@ -328,13 +386,15 @@ mod tests {
     }
 
     thread_local! {
-        static REQUEST: std::cell::RefCell<Option<Arc<Outgoing>>> = const { std::cell::RefCell::new(None) };
+        static REQUEST: std::cell::RefCell<Option<Begun>> = const { std::cell::RefCell::new(None) };
     }
 
     fn with_request(number: u64) -> Arc<Outgoing> {
         outgoing::set_running(|| REQUEST.with_borrow(Clone::clone));
         let own = Arc::new(Outgoing::of(number));
-        REQUEST.set(Some(Arc::clone(&own)));
+        let facts =
+            CallFacts { span: [1; 8], method: maitred_http::Method::Get, path: b"/".as_slice().into() };
+        REQUEST.set(Some(Begun { outgoing: Arc::clone(&own), call: Some(Box::new(facts)) }));
         own
     }
 
@@ -365,6 +425,12 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| calls.ended(one, &key, &report(End::Complete, 790, Some(780))));
         });
+        let spans = calls.spans(17, running[1].since + 3);
+        let [ended, unfinished] = &spans[..] else { panic!("{spans:?}") };
+        assert_eq!(
+            (ended.status, ended.failure, unfinished.failure, unfinished.nanos),
+            (Some(200), "", "unfinished", 3)
+        );
         calls.ended(other, &key, &report(End::TimedOut(Phase::Connect), 20, None));
         let counts = own.counts();
         assert_eq!((counts.calls, counts.failed, counts.nanos), (2, 1, 810_000_000));
@@ -381,6 +447,8 @@ mod tests {
         REQUEST.set(None);
         let number = calls.begun(&key);
         assert_eq!(calls.running()[0].request, None);
+        let holder = calls.describe(number).expect("a thread");
+        assert!(holder.starts_with(&format!("thread {} (", tasks::own())), "{holder}");
         calls.ended(number, &key, &report(End::Dropped, 1, None));
         calls.ended(0, &key, &report(End::Dropped, 1, None));
         assert_eq!((calls.counts()[1].dropped, calls.counts()[1].calls()), (1, 1));

@@ -6,7 +6,7 @@
 use maitred_log::Outcome;
 use maitred_runtime::DatabaseCounts;
 use maitred_stats::Distribution;
-use maitred_stats::exposition::{self, Format, Metric, Value};
+use maitred_stats::exposition::{Metric, Sink, Value, whole};
 
 use super::figures::{DATABASE_TIME, Figures};
 use super::snapshot::{ApplicationTiming, Statistics};
@@ -108,7 +108,7 @@ impl Statistics {
 }
 
 /// Writes the numbers; the times are with those of `Server-Timing`.
-pub(crate) fn write(statistics: &Statistics, format: Format, out: &mut String) {
+pub(crate) fn write(statistics: &Statistics, out: &mut dyn Sink) {
     let all = statistics.databases();
     let labels: Vec<_> = all.iter().map(|one| [("pool", &*one.pool), ("route", &*one.route)]).collect();
     let all = || all.iter().zip(&labels);
@@ -122,14 +122,14 @@ pub(crate) fn write(statistics: &Statistics, format: Format, out: &mut String) {
         name: "maitred_database_failed_statements_total",
         help: "Database statements that failed.",
         labels,
-        value: Value::Counter(exposition::whole(one.failed.sum())),
+        value: Value::Counter(whole(one.failed.sum())),
     });
     let connections = all().map(|(one, labels)| Metric {
         name: "maitred_database_pool_connections",
         help: "The connections of the application's database pool: the most that a request has found.",
         labels,
-        value: Value::gauge(exposition::whole(one.connections.max())),
+        value: Value::gauge(whole(one.connections.max())),
     });
     let metrics: Vec<_> = statements.chain(failed).chain(connections).collect();
-    exposition::write(&metrics, format, out);
+    out.take(&metrics);
 }

@@ -55,9 +55,10 @@ pub struct Figures {
 
 /// A route that the engine answers.
 pub struct EngineRoute {
+    /// The pattern: `/static/*`.
     pub name: String,
     /// Number among all routes.
-    number: u32,
+    pub number: u32,
 }
 
 /// Times of a request that the engine has counted itself.

@@ -3,14 +3,14 @@
 use maitred_files::CacheStatistics;
 use maitred_io::process;
 use maitred_limits::{RULES_TOTAL, Rule};
-use maitred_stats::exposition::{Format, Metric, Value};
-use maitred_stats::{Distribution, Leaf, Span, exposition};
+use maitred_stats::exposition::{Format, Metric, Page, Sink, Value};
+use maitred_stats::{Distribution, Leaf, Span};
 
 use super::{database, upstream_metrics};
 use crate::site::{LeafCount, Statistics};
 
 /// Writes counts of all exchanges by listener, pool, route and class; times by pool, and in short form by route.
-pub fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String) {
+pub fn write_exchanges(statistics: &Statistics, out: &mut dyn Sink) {
     let plain = |name, help, value| Metric { name, help, labels: &[], value };
     let metrics = [
         plain(
@@ -35,15 +35,15 @@ pub fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String
             Value::Counter(statistics.application_lost),
         ),
     ];
-    exposition::write(&metrics, format, out);
-    write_leaves(&statistics.leaves, format, out);
-    write_pools(&statistics.pools, format, out);
-    write_routes(statistics, format, out);
-    write_application(statistics, format, out);
-    upstream_metrics::write(&statistics.upstreams, format, out);
+    out.take(&metrics);
+    write_leaves(&statistics.leaves, out);
+    write_pools(&statistics.pools, out);
+    write_routes(statistics, out);
+    write_application(statistics, out);
+    upstream_metrics::write(&statistics.upstreams, out);
 }
 
-fn write_leaves(leaves: &[LeafCount], format: Format, out: &mut String) {
+fn write_leaves(leaves: &[LeafCount], out: &mut dyn Sink) {
     let labels = leaves.iter().map(|leaf| {
         let LeafCount { listener, pool, route, class, .. } = leaf;
         [("listener", &**listener), ("pool", &**pool), ("route", &**route), ("class", &**class)]
@@ -63,7 +63,7 @@ fn write_leaves(leaves: &[LeafCount], format: Format, out: &mut String) {
         value: Value::Counter(leaf.bytes),
     });
     let metrics: Vec<_> = requests.chain(bytes).collect();
-    exposition::write(&metrics, format, out);
+    out.take(&metrics);
 }
 
 /// The spans of a leaf with any time, with their names.
@@ -71,7 +71,8 @@ fn spans(leaf: &Leaf) -> impl Iterator<Item = (&'static str, &Distribution)> {
     Span::ALL.into_iter().map(Span::name).zip(&leaf.spans).filter(|(_, distribution)| distribution.max() > 0)
 }
 
-fn write_pools(pools: &[(String, Leaf)], format: Format, out: &mut String) {
+/// Writes the times of requests by pool.
+pub fn write_pools(pools: &[(String, Leaf)], out: &mut dyn Sink) {
     let parts = pools.iter().flat_map(|(pool, leaf)| {
         spans(leaf).map(|(span, distribution)| ([("pool", &**pool), ("span", span)], distribution))
     });
@@ -90,10 +91,10 @@ fn write_pools(pools: &[(String, Leaf)], format: Format, out: &mut String) {
         value: Value::Histogram(distribution),
     });
     let metrics: Vec<_> = wholes.chain(parts).collect();
-    exposition::write(&metrics, format, out);
+    out.take(&metrics);
 }
 
-fn write_routes(statistics: &Statistics, format: Format, out: &mut String) {
+fn write_routes(statistics: &Statistics, out: &mut dyn Sink) {
     let after = statistics.after();
     let parts = statistics.routes.iter().flat_map(|(route, leaf)| {
         let after = after.get(&**route).map(|after| ("after", after));
@@ -108,10 +109,10 @@ fn write_routes(statistics: &Statistics, format: Format, out: &mut String) {
         value: Value::Summary(distribution),
     };
     let metrics: Vec<_> = parts.iter().map(|(labels, of)| metric((labels.as_slice(), *of))).collect();
-    exposition::write(&metrics, format, out);
+    out.take(&metrics);
 }
 
-fn write_application(statistics: &Statistics, format: Format, out: &mut String) {
+fn write_application(statistics: &Statistics, out: &mut dyn Sink) {
     let entries: Vec<_> = statistics.application.iter().filter(|entry| entry.is_duration()).collect();
     let labels = entries
         .iter()
@@ -123,12 +124,12 @@ fn write_application(statistics: &Statistics, format: Format, out: &mut String) 
         labels,
         value: Value::Summary(&entry.durations),
     });
-    exposition::write(&metrics.collect::<Vec<_>>(), format, out);
-    database::write(statistics, format, out);
+    out.take(&metrics.collect::<Vec<_>>());
+    database::write(statistics, out);
 }
 
 /// Writes counts and contents of the caches of static files, all mounts together.
-pub fn write_cache(cache: &CacheStatistics, format: Format, out: &mut String) {
+pub fn write_cache(cache: &CacheStatistics, out: &mut dyn Sink) {
     let count = |name, help, value| Metric { name, help, labels: &[], value: Value::Counter(value) };
     let level = |name, help, value| Metric { name, help, labels: &[], value: Value::gauge(value) };
     let load_ns = u64::try_from(cache.load_time.as_nanos()).unwrap_or(u64::MAX);
@@ -156,7 +157,7 @@ pub fn write_cache(cache: &CacheStatistics, format: Format, out: &mut String) {
             value: Value::SecondsTotal(load_ns),
         },
     ];
-    exposition::write(&metrics, format, out);
+    out.take(&metrics);
 }
 
 /// The commit that the program was built from; none unless the build named one.
@@ -164,7 +165,7 @@ const COMMIT: Option<&str> = option_env!("MAITRED_COMMIT");
 
 /// Writes the version of the program. The value is always 1, so that other figures can be multiplied by it for its
 /// labels.
-pub fn write_build(language: &str, format: Format, out: &mut String) {
+pub fn write_build(language: &str, out: &mut dyn Sink) {
     let mut labels = vec![("version", env!("CARGO_PKG_VERSION"))];
     labels.extend(COMMIT.map(|commit| ("commit", commit)));
     labels.extend(language.strip_prefix("Python ").map(|version| ("python", version)));
@@ -174,7 +175,7 @@ pub fn write_build(language: &str, format: Format, out: &mut String) {
         labels: &labels,
         value: Value::Gauge(1),
     };
-    exposition::write(&[metric], format, out);
+    out.take(&[metric]);
 }
 
 /// The page of a supervisor's own figures: serving workers, wanted workers, and replaced workers by reason. The admin
@@ -206,14 +207,14 @@ pub fn page_of_workers(
         labels: &[("rule", Rule::WrongToken.name())],
         value: Value::Counter(wrong_tokens),
     };
-    let mut out = String::new();
+    let mut out = Page::new(format);
     let all: Vec<_> = levels.into_iter().chain(restarts).chain([refused]).collect();
-    exposition::write(&all, format, &mut out);
-    out
+    out.take(&all);
+    out.text
 }
 
 /// Writes the resources of the process. Readers expect the names without `maitred` of every process.
-pub fn write_process(process: &process::Figures, format: Format, out: &mut String) {
+pub fn write_process(process: &process::Figures, out: &mut dyn Sink) {
     let memory = &process.memory;
     let levels = [
         ("process_open_fds", "Open descriptors.", process.descriptors),
@@ -254,5 +255,5 @@ pub fn write_process(process: &process::Figures, format: Format, out: &mut Strin
         value: Value::SecondsTotal(user.saturating_add(system)),
     };
     let times = [total, time(&[("mode", "user")], user), time(&[("mode", "system")], system)];
-    exposition::write(&levels.chain(times).collect::<Vec<_>>(), format, out);
+    out.take(&levels.chain(times).collect::<Vec<_>>());
 }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use maitred_http::TracePlace;
 use maitred_io::clock;
 use maitred_io::sync::NamedLock;
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +30,8 @@ const FAILED: u16 = 500;
 pub struct RecentRequest {
     /// Its id in the logs.
     pub id: String,
+    /// The place in a trace, where the server traces.
+    pub trace: Option<TracePlace>,
     /// The method.
     pub method: String,
     /// The target as in the access log, printable and cut at a length.
@@ -125,6 +128,7 @@ impl Recent {
         let target = outcome.head.target();
         let request = RecentRequest {
             id: outcome.id.to_string(),
+            trace: outcome.head.trace,
             method: outcome.head.method.to_string(),
             target: target[..target.len().min(MAX_TARGET)].escape_ascii().to_string(),
             route,

@@ -12,6 +12,7 @@ use maitred_stats::{
 
 use super::calls::{CALLS, FIRST_BYTE, FIRST_SERVER, TOTAL};
 use super::figures::{ENGINE, Figures, LISTENERS, POOLS};
+use super::http_metrics::{self, HttpRequests};
 
 /// The figures of exchanges since the start, without exchanges that ended while counting was off.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,8 @@ pub struct Statistics {
     pub application_lost: u64,
     /// Calls to other servers, by server, in the order of the first calls; `other` is the first where there are any.
     pub upstreams: Vec<Upstream>,
+    /// Requests by the attributes of OpenTelemetry, where its metrics are sent; of one process only.
+    pub http: Vec<HttpRequests>,
     /// Memory of the figures, in bytes, without that of a reading.
     pub bytes: usize,
     /// Limit of that memory, in bytes.
@@ -89,6 +92,7 @@ impl Figures {
             bytes: self.recorder.bytes() + self.naming.routes.bytes(),
             max_bytes: MAX_BYTES,
             upstreams: sums.take_upstreams(self.calls.counts(), &timings),
+            http: http_metrics::take(&mut sums.timings, &routes, &timings),
             ..sums.named(&names)
         }
     }
@@ -110,6 +114,7 @@ impl Statistics {
             on: runs && foreign.is_on(),
             application_lost: foreign.lost_timings(),
             upstreams: sums.take_upstreams(read_upstreams(words, owner), &timings),
+            http: http_metrics::take(&mut sums.timings, &routes, &timings),
             bytes: if runs { foreign.bytes().min(MAX_BYTES) } else { 0 },
             max_bytes: if runs { MAX_BYTES } else { 0 },
             ..sums.named(&names)

@@ -7,7 +7,7 @@ use maitred_http::{FieldSet, Method, RequestHead, Status};
 use maitred_log::{End, RequestId};
 use maitred_match::Shape;
 use maitred_runtime::{DatabaseCounts, OutgoingCounts};
-use maitred_stats::exposition::{Format, whole};
+use maitred_stats::exposition::{Page, whole};
 use maitred_stats::{ARENA_BYTES, Leaf, MAX_ROUTES, Span, Times, memory};
 
 use crate::pages::ErrorPages;
@@ -391,8 +391,9 @@ fn what_a_request_has_had_of_databases_is_counted_by_pool_and_route() {
     let said = site.figures.snapshot().application;
     let times = said.iter().filter(|one| one.is_duration()).map(|one| (&*one.name, one.durations.count()));
     assert_eq!(times.collect::<Vec<_>>(), [("db", 2), ("db-wait", 1), ("cache", 1)]);
-    let mut text = String::new();
-    super::database::write(&statistics, Format::Prometheus, &mut text);
+    let mut page = Page::default();
+    super::database::write(&statistics, &mut page);
+    let text = page.text;
     let labels = r#"{pool="reports",route="GET /user/*"}"#;
     for line in ["maitred_database_statements_sum", "maitred_database_failed_statements_total"]
         .iter()

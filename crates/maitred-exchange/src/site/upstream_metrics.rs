@@ -1,6 +1,6 @@
 //! The calls to other servers, by server, as text for Prometheus. At most 257 servers with 47 ends each, so the labels are bounded.
 
-use maitred_stats::exposition::{self, Format, Metric, Value};
+use maitred_stats::exposition::{Metric, Sink, Value};
 use maitred_stats::{Part, Upstream};
 
 type Level = (&'static str, &'static str, fn(&Upstream) -> Value<'_>);
@@ -28,7 +28,7 @@ const OF_SERVERS: [Level; 7] = [
 ];
 
 /// Writes the calls of each server.
-pub(super) fn write(upstreams: &[Upstream], format: Format, out: &mut String) {
+pub(super) fn write(upstreams: &[Upstream], out: &mut dyn Sink) {
     let ends: Vec<_> = upstreams
         .iter()
         .flat_map(|one| one.ends().map(|(kind, end, calls)| (one.name.as_str(), kind, end, calls)))
@@ -43,12 +43,12 @@ pub(super) fn write(upstreams: &[Upstream], format: Format, out: &mut String) {
         labels,
         value: Value::Counter(*count),
     });
-    exposition::write(&calls.collect::<Vec<_>>(), format, out);
+    out.take(&calls.collect::<Vec<_>>());
     let servers: Vec<_> = upstreams.iter().map(|one| [("server", &*one.name)]).collect();
     for (name, help, value) in OF_SERVERS {
         let of = |(one, labels)| Metric { name, help, labels, value: value(one) };
         let metrics = upstreams.iter().zip(servers.iter().map(<[_; 1]>::as_slice)).map(of);
-        exposition::write(&metrics.collect::<Vec<_>>(), format, out);
+        out.take(&metrics.collect::<Vec<_>>());
     }
     let parts: Vec<_> = upstreams
         .iter()
@@ -65,18 +65,20 @@ pub(super) fn write(upstreams: &[Upstream], format: Format, out: &mut String) {
         labels,
         value: Value::SecondsTotal(*nanos),
     });
-    exposition::write(&seconds.collect::<Vec<_>>(), format, out);
+    out.take(&seconds.collect::<Vec<_>>());
     let counts = parts.iter().zip(&labels).map(|((.., (_, count)), labels)| Metric {
         name: "maitred_upstream_part_calls_total",
         help: "Calls that had such a part.",
         labels,
         value: Value::Counter(*count),
     });
-    exposition::write(&counts.collect::<Vec<_>>(), format, out);
+    out.take(&counts.collect::<Vec<_>>());
 }
 
 #[cfg(test)]
 mod tests {
+    use maitred_stats::exposition::Page;
+
     use super::*;
 
     #[test]
@@ -95,8 +97,12 @@ mod tests {
             parts: [(0, 0), (0, 0), (1_500_000_000, 5), (0, 0), (0, 0), (0, 0)],
             ..Upstream::default()
         };
-        let mut out = String::new();
-        write(&[one], Format::Prometheus, &mut out);
+        let text = |upstreams: &[Upstream]| {
+            let mut page = Page::default();
+            write(upstreams, &mut page);
+            page.text
+        };
+        let out = text(&[one]);
         for line in [
             r#"maitred_upstream_calls_total{server="http://api.example:80",kind="status",end="201"} 23"#,
             r#"maitred_upstream_calls_total{server="http://api.example:80",kind="time-out",end="connect"} 2"#,
@@ -107,8 +113,6 @@ mod tests {
         ] {
             assert!(out.lines().any(|own| own.starts_with(line)), "{line}\n{out}");
         }
-        let mut none = String::new();
-        write(&[], Format::Prometheus, &mut none);
-        assert_eq!(none, "");
+        assert_eq!(text(&[]), "");
     }
 }

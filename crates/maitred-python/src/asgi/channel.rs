@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use maitred_runtime::Request;
+use maitred_server::TraceLabel;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -10,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use super::adapter::Adapter;
 use super::departure::Departure;
 use super::http::{Ended, Http};
+use super::scope::Scope;
 use super::watch::Watch;
 use super::websocket::WebSocket;
 use crate::held::Held;
@@ -33,11 +36,17 @@ macro_rules! each {
 pub(super) struct Title {
     pub(super) method: Held<PyString>,
     pub(super) raw_path: Held<PyBytes>,
+    pub(super) trace: TraceLabel,
 }
 
 impl Title {
+    pub(super) fn of(scope: &Scope<'_>, request: &Request) -> Self {
+        let (method, raw_path) = (scope.method.clone().into(), scope.raw_path.clone().into());
+        Self { method, raw_path, trace: TraceLabel::of_field(request.head.fields.first("traceparent")) }
+    }
+
     pub(super) fn text(&self, py: Python<'_>) -> String {
-        format!("{} {}", self.method.bind(py), self.raw_path.as_bytes(py).escape_ascii())
+        format!("{} {}{}", self.method.bind(py), self.raw_path.as_bytes(py).escape_ascii(), self.trace)
     }
 
     pub(super) fn parts(&self) -> (&Py<PyString>, &Py<PyBytes>) {

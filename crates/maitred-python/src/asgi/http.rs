@@ -117,10 +117,11 @@ impl Http {
         } else {
             Reading::File { body: Some(body), position: 0 }
         };
+        let title = Title::of(scope, exchange.request());
         let phase = Phase::Waiting { exchange, declared: None };
         Self {
             adapter: Held::new(adapter),
-            title: Title { method: scope.method.clone().into(), raw_path: scope.raw_path.clone().into() },
+            title,
             is_head,
             takes_trailers: scope.takes_trailers,
             parts: AtomicU32::new(0),

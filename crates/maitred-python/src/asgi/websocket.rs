@@ -100,7 +100,7 @@ impl WebSocket {
     pub(super) fn new(adapter: Py<Adapter>, scope: &Scope<'_>, exchange: Exchange) -> Self {
         Self {
             adapter: Held::new(adapter),
-            title: Title { method: scope.method.clone().into(), raw_path: scope.raw_path.clone().into() },
+            title: Title::of(scope, exchange.request()),
             messages: AtomicU32::new(0),
             departure: Departure::default(),
             scope: Dictionary::new(Interface::Asgi, &scope.dict),

@@ -74,7 +74,7 @@ impl Driven {
             times: asked.times,
             repeatable: asked.repeatable,
             body_again: asked.source.length().is_some(),
-            caller: 0,
+            ..Options::default()
         };
         let key: &Arc<_> = &origin.key;
         let mut call = Call::begin(client, key, &request, &options, now)?;

@@ -245,6 +245,8 @@ impl LoopCall {
                         if let Wants::All(bytes) = wants { std::mem::take(bytes) } else { Vec::new() };
                     Ok(Done::Bytes(bytes))
                 }
+                // None is asked for.
+                Ok(Step::Interim) => continue,
                 Ok(step @ (Step::Body | Step::Wait(_))) => {
                     let until = if let Step::Wait(until) = step { until } else { driven.until };
                     if step == Step::Body {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use maitred_client::{Client, Settings, pool};
-use maitred_http::{FieldSet, Method};
+use maitred_http::Method;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -36,7 +36,7 @@ impl HttpPool {
             return Err(PyValueError::new_err("per_host and total have to be at least 1"));
         }
         expect_forks();
-        outgoing::count(py)?;
+        outgoing::count_calls(py)?;
         let pool = pool::Settings {
             per_key: per_host,
             total,
@@ -63,12 +63,12 @@ impl HttpPool {
         repeatable: Option<bool>,
         propagate: bool,
     ) -> PyResult<HttpResponse> {
-        let (times, fields, source) =
-            (times(timeouts)?, sent(py, headers, propagate)?, Source::of_thread(body)?);
+        let (times, mut fields, source) = (times(timeouts)?, fields(headers)?, Source::of_thread(body)?);
         let method = Method::from_token(method);
+        let begun = outgoing::begin(py, &method, target, propagate.then_some(&mut fields));
         let asked = Asked { method, target, fields, source, times, repeatable };
         let to = origin.get();
-        outgoing::note_request(py);
+        outgoing::note(begun);
         let sent = py.detach(|| {
             let mut driven = Box::new(Driven::begin(&self.client, to, asked, Instant::now())?);
             thread::until_head(&mut driven)?;
@@ -95,13 +95,14 @@ impl HttpPool {
         repeatable: Option<bool>,
         propagate: bool,
     ) -> PyResult<Awaiting> {
-        let (times, fields, source) =
-            (times(timeouts)?, sent(py, headers, propagate)?, Source::of_loop(body)?);
+        let (times, mut fields, source) = (times(timeouts)?, fields(headers)?, Source::of_loop(body)?);
         let core = Core::of_running(py)?;
         let is_fed = source.is_fed();
-        let asked = Asked { method: Method::from_token(method), target, fields, source, times, repeatable };
+        let method = Method::from_token(method);
+        let begun = outgoing::begin(py, &method, target, propagate.then_some(&mut fields));
+        let asked = Asked { method, target, fields, source, times, repeatable };
         let to = origin.get();
-        outgoing::note_request(py);
+        outgoing::note(begun);
         let driven = Driven::begin(&self.client, to, asked, Instant::now())
             .map_err(|error| Failure::from(error).raise(py, &to.text))?;
         let call = LoopCall::new(py, core, Box::new(driven));
@@ -136,15 +137,4 @@ impl HttpPool {
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.client.close_idle());
     }
-}
-
-/// The fields of a call.
-fn sent(py: Python<'_>, headers: &Bound<'_, PyAny>, propagate: bool) -> PyResult<FieldSet> {
-    let mut fields = fields(headers)?;
-    if propagate {
-        outgoing::pass_on(py, |name, value| {
-            fields.push_missing(name, value);
-        });
-    }
-    Ok(fields)
 }

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use maitred_http::Method;
 use maitred_runtime::{Exchange, Handler, SendError};
+use maitred_server::TraceLabel;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
@@ -163,7 +164,8 @@ impl WsgiHandler {
             _ => "?".to_owned(),
         };
         let (method, target) = (value("REQUEST_METHOD"), value("REQUEST_URI"));
-        report::write(py, &self.log, &format!("{method} {target}: {what}\n{details}"));
+        let trace = TraceLabel::of_field(Some(value("HTTP_TRACEPARENT").as_bytes()));
+        report::write(py, &self.log, &format!("{method} {target}{trace}: {what}\n{details}"));
     }
 }
 

@@ -16,6 +16,7 @@ use maitred_runtime::Process;
 
 use super::wire::Wire;
 use super::{Connection, Group, Protocol, accept_turns, proxy_header};
+use crate::group::Occupant;
 use crate::group::slots::Token;
 use crate::listener::{self, Listening};
 
@@ -247,14 +248,10 @@ impl Connection {
         let mut place = slot.lock();
         let direct = group.groups.listeners.get(listener as usize).is_some_and(|own| !own.has_writer());
         let has_receipts = group.site.measures.receipt.load(Ordering::Relaxed);
-        let connection = place.insert(Self {
-            wire: Wire::new(transport, (peer, ends), listener, deadline, (has_receipts, direct, counted)),
-            protocol,
-            shares: None,
-        });
-        if let Err(error) =
-            connection.wire.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite)
-        {
+        let wire = Wire::new(transport, (peer, ends), listener, deadline, (has_receipts, direct, counted));
+        let watched = wire.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite);
+        *place = Some(Occupant::Resident(Self { wire, protocol, shares: None }));
+        if let Err(error) = watched {
             *place = None;
             drop(place);
             group.slots.retire(slot);

@@ -10,9 +10,9 @@ mod resident;
 mod resources;
 pub(crate) mod slots;
 pub(crate) mod thread_registry;
+mod turns;
 pub(crate) mod turnstile;
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::{fmt, io};
@@ -30,7 +30,7 @@ use maitred_io::{clock, memory, process, thread_state};
 use maitred_pool::RouteClass;
 use maitred_runtime::lock_order::assert_outside;
 use maitred_runtime::{Exchange, Handler, InvocationType, Tail, ThreadHost};
-use maitred_turns::{Jobs, Signals, Turn, TurnContext};
+use maitred_turns::{Jobs, Signals};
 
 use crate::listener::Listening;
 use crate::pool_map::PoolMap;
@@ -39,7 +39,7 @@ use slots::{Place, Slot, Slots, Token};
 use thread_registry::{Role, enter, note_event, own_tid};
 use turnstile::Side;
 
-pub(crate) use resident::{Context, Resident};
+pub(crate) use resident::{Context, Occupant, Resident, Visitor};
 
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
 const ALARM: u64 = u64::MAX - 2;
@@ -55,7 +55,7 @@ pub(crate) struct Group<R: Resident> {
     pub(crate) scheduler: Scheduler<Job>,
     /// The host of the threads that poll.
     pub(crate) host: Arc<dyn ThreadHost>,
-    pub(crate) slots: Slots<R>,
+    pub(crate) slots: Slots<Occupant<R>>,
     pub(crate) timers: Timers,
     alarm: Alarm,
     pub(crate) site: Arc<Site>,
@@ -156,60 +156,6 @@ impl<R: Resident> Group<R> {
         other.unwrap_or_else(|| Arc::clone(self))
     }
 
-    /// Takes turns on a connection until no event has come meanwhile.
-    fn turn(self: &Arc<Self>, token: Token, signals: Signals, scratch: &mut R::Scratch) -> Jobs<Job> {
-        let mut jobs = Jobs::none();
-        let Some(slot) = self.slots.find(token.slot) else { return jobs };
-        if !slot.claim.signal(token.generation, signals) {
-            return jobs;
-        }
-        let mut ended = false;
-        let now = scratch.clock_mut().now();
-        loop {
-            let signals = slot.claim.take();
-            let mut place = slot.lock();
-            if let Some(resident) = place.as_mut() {
-                let mut context =
-                    Context { group: self, token, now, scratch: &mut *scratch, jobs: Jobs::none() };
-                let turn = catch_unwind(AssertUnwindSafe(|| resident.turn(&mut context, signals)));
-                resident.account(self, token);
-                // Taken out in every case: an exchange must not be dropped under the lock.
-                jobs.append(context.jobs);
-                match turn.unwrap_or_else(|panic| self.note_panic(&*panic, scratch)) {
-                    Turn::Wait => {}
-                    Turn::Later => self.scheduler.ready_next(token.to_u64(), Signals::RESUME),
-                    Turn::Close => {
-                        ended = true;
-                        self.slots.retire(slot);
-                        self.timers.cancel(token.slot);
-                        if let Some(mut resident) = place.take() {
-                            resident.leave(self);
-                        }
-                    }
-                }
-            }
-            drop(place);
-            R::end_turn(self, scratch, now);
-            if slot.claim.release() {
-                break;
-            }
-        }
-        if ended {
-            self.slots.give_back(token.slot);
-            self.count_closed();
-        }
-        jobs
-    }
-
-    /// Logs a turn that panicked. Only its connection ends.
-    fn note_panic(&self, panic: &(dyn Any + Send), scratch: &mut R::Scratch) -> Turn {
-        let text = panic_text(panic);
-        let log = &self.site.log;
-        log.error(format_args!("internal error, please report it: {text}; a connection was closed"));
-        R::clear(scratch);
-        Turn::Close
-    }
-
     /// Moves tokens with a passed deadline to the ready list.
     fn ring(&self) {
         let now = clock::monotonic();
@@ -239,24 +185,6 @@ impl<R: Resident> Group<R> {
         }
     }
 
-    /// Makes a connection ready whose exchange has ended, from any thread.
-    pub(crate) fn resume(&self, token: Token) {
-        self.scheduler.make_ready(token.to_u64(), Signals::RESUME);
-    }
-
-    /// Calls `act` with a connection, if it still exists. Slot and generation are checked under the lock, under which
-    /// the connection is also taken out.
-    pub(crate) fn with_connection<T>(&self, token: Token, act: impl FnOnce(&mut R) -> T) -> Option<T> {
-        let slot = self.slots.find(token.slot)?;
-        let mut place = slot.lock();
-        let own = |_: &&mut R| slot.generation() == token.generation;
-        place.as_mut().filter(own).map(|connection| {
-            let result = act(connection);
-            connection.account(self, token);
-            result
-        })
-    }
-
     /// Calls `find` with the map. With a trivial map, returns the default, which is the number of the default pool.
     pub(crate) fn pool_of<T: Default>(&self, find: impl FnOnce(&PoolMap) -> T) -> T {
         if !self.is_mapped.load(Ordering::Relaxed) {
@@ -271,7 +199,7 @@ impl<R: Resident> Group<R> {
     }
 
     /// The slots of connections, with their numbers.
-    pub(crate) fn connections(&self) -> impl Iterator<Item = (u32, &Slot<R>)> {
+    pub(crate) fn connections(&self) -> impl Iterator<Item = (u32, &Slot<Occupant<R>>)> {
         let numbers = self.slots.numbers().skip(self.listeners().len());
         numbers.filter_map(|number| Some((number, self.slots.find(number)?)))
     }
@@ -341,23 +269,6 @@ impl<R: Resident> Group<R> {
             if let Some(found) = self.slots.find(slot) {
                 let token = Token { slot, generation: found.generation() };
                 self.scheduler.make_ready(token.to_u64(), Signals::DRAIN);
-            }
-        }
-    }
-
-    /// Ends at once: requests that wait for a thread are refused, connections are cut. Called when
-    /// nothing is served any more, but application code may still run.
-    pub(crate) fn cut(&self) {
-        // Each waiting request holds this group through its responder.
-        self.scheduler.discard_queue();
-        for slot in self.slots.numbers().skip(self.listeners().len()).filter_map(|slot| self.slots.find(slot))
-        {
-            let mut place = slot.lock();
-            if let Some(mut resident) = place.take() {
-                self.slots.retire(slot);
-                resident.leave(self);
-                resident.cut();
-                self.count_closed();
             }
         }
     }
@@ -463,7 +374,9 @@ impl<R: Resident> Serve for Group<R> {
         let token = Token::from_u64(token);
         if let Some(slot) = self.slots.find(token.slot) {
             let mut place = slot.lock();
-            if let Some(connection) = place.as_mut().filter(|_| slot.generation() == token.generation) {
+            if let Some(Occupant::Resident(connection)) = place.as_mut()
+                && slot.generation() == token.generation
+            {
                 connection.send_what_waits(self, token, now);
                 connection.account(self, token);
             }

@@ -1,4 +1,4 @@
-//! Residents of slots: state machines that take turns, such as connections.
+//! Occupants of slots: state machines that take turns, connections and calls to other servers.
 
 use std::sync::Arc;
 
@@ -30,6 +30,24 @@ impl<R: Resident> Context<'_, R> {
         let (group, token) = (Arc::clone(self.group), self.token);
         move || group.resume(token)
     }
+}
+
+/// The occupant of a slot.
+pub(crate) enum Occupant<R> {
+    /// A connection.
+    Resident(R),
+    /// A call to another server.
+    Visitor(Arc<dyn Visitor<R>>),
+}
+
+/// An occupant whose turns are outside the lock of its slot: it calls code that may want any slot. The claim alone ensures that it has one
+/// turn at a time.
+pub(crate) trait Visitor<R: Resident>: Send + Sync {
+    /// Goes on. A turn too many does no harm.
+    fn turn(&self, group: &Arc<Group<R>>, token: Token) -> Turn;
+
+    /// The server ends at once. No turn runs, and none follows.
+    fn cut(&self);
 }
 
 /// A resident of a slot; see the module text. Every function is called under the lock of the slot, and never waits.

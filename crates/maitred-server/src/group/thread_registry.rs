@@ -189,6 +189,11 @@ pub(crate) fn own_name() -> Option<String> {
     OWN.with(|own| own.get().map(|own| own.member.name.clone()))
 }
 
+/// The group of the request that the calling thread runs, if it runs one.
+pub(crate) fn own_group() -> Option<usize> {
+    OWN.with(|own| own.get()?.member.inside().map(|inside| inside.place.group))
+}
+
 /// Notes that the calling thread serves an event. Returns false if the thread is in no registry.
 pub(crate) fn note_event(token: u64) -> bool {
     OWN.with(|own| {

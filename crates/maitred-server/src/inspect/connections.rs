@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::ConnectionSnapshot;
 use crate::connection::{Group, Key};
+use crate::group::Occupant;
 use crate::group::slots::{Place, Token};
 
 /// A request that waits for a thread.
@@ -28,8 +29,12 @@ impl Connections<'_> {
         let group = self.0.get(place.group)?;
         let slot = group.slots.find(token.slot)?;
         let resident = slot.lock();
-        let own = resident.as_ref().filter(|_| slot.generation() == token.generation);
-        own.map(|connection| connection.show(group))
+        match resident.as_ref() {
+            Some(Occupant::Resident(connection)) if slot.generation() == token.generation => {
+                Some(connection.show(group))
+            }
+            _ => None,
+        }
     }
 
     /// The connection of an event of a thread ([`Member::event`](super::Member::event)), if it still exists.
@@ -44,7 +49,12 @@ impl Connections<'_> {
             for (number, slot) in group.connections() {
                 let shown = {
                     let resident = slot.lock();
-                    resident.as_ref().map(|connection| (slot.generation(), connection.show(group)))
+                    match resident.as_ref() {
+                        Some(Occupant::Resident(connection)) => {
+                            Some((slot.generation(), connection.show(group)))
+                        }
+                        _ => None,
+                    }
                 };
                 if let Some((generation, shown)) = shown {
                     let token = Token { slot: number, generation }.to_u64();

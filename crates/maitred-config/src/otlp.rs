@@ -1,0 +1,96 @@
+//! The values of the options of OpenTelemetry.
+
+use std::fmt;
+use std::time::Duration;
+
+use maitred_server::{TracePhases, TraceTrust};
+
+use crate::limits::items;
+use crate::{BadValue, did_you_mean};
+
+/// The values of the options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OtlpConfig {
+    /// The receiver.
+    pub to: OtlpTo,
+    /// The signals that are sent.
+    pub signals: Vec<Signal>,
+    /// Requests of this time are kept whatever the sampling says; zero: none.
+    pub slow: Duration,
+    /// The peers whose traceparent is the parent.
+    pub trust: TraceTrust,
+    /// The form of a request's parts.
+    pub phases: TracePhases,
+}
+
+/// The receiver of spans and figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OtlpTo {
+    /// There is none.
+    #[default]
+    Off,
+    /// As the variables say.
+    On,
+    /// This URL, to which the path of each signal is added.
+    Url(String),
+}
+
+impl fmt::Display for OtlpTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::On => "on",
+            Self::Url(url) => url,
+        })
+    }
+}
+
+/// A kind of what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Spans.
+    Traces,
+    /// Figures.
+    Metrics,
+    /// Lines of requests.
+    Logs,
+}
+
+const SIGNALS: [(&str, Signal); 3] =
+    [("traces", Signal::Traces), ("metrics", Signal::Metrics), ("logs", Signal::Logs)];
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(SIGNALS.iter().find(|(_, signal)| signal == self).map_or("", |(name, _)| name))
+    }
+}
+
+pub(crate) fn to(text: &str) -> Result<OtlpTo, BadValue> {
+    match text {
+        "off" | "false" => Ok(OtlpTo::Off),
+        "on" | "true" => Ok(OtlpTo::On),
+        url if url.starts_with("http://") || url.starts_with("https://") => Ok(OtlpTo::Url(url.to_owned())),
+        _ => {
+            let what = format!("'{text}' is neither off nor on nor the URL of a collector");
+            Err(BadValue::new(what, "write one of them, for example http://localhost:4318"))
+        }
+    }
+}
+
+pub(crate) fn signals(texts: &[String]) -> Result<Vec<Signal>, BadValue> {
+    let one = |text: &str| {
+        SIGNALS.iter().find(|(name, _)| *name == text).map(|(_, signal)| *signal).ok_or_else(|| {
+            let names = SIGNALS.map(|(name, _)| name);
+            let remedy = did_you_mean(text, names, "write one of them");
+            BadValue::new(format!("'{text}' is none of {}", names.join(", ")), remedy)
+        })
+    };
+    let mut signals = Vec::with_capacity(SIGNALS.len());
+    for text in items(texts) {
+        let signal = one(text)?;
+        if !signals.contains(&signal) {
+            signals.push(signal);
+        }
+    }
+    Ok(signals)
+}

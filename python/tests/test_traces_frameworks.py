@@ -1,0 +1,167 @@
+"""Django and FastAPI under `opentelemetry-instrument`, in two workers: one trace from the client to the database."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+
+import pytest
+from collector import Collector, Span, collector
+from conftest import Server, needs
+
+__all__ = ["collector"]
+
+for module in ("django", "fastapi", "opentelemetry.instrumentation.django", "opentelemetry.instrumentation.fastapi",
+               "opentelemetry.instrumentation.sqlite3", "opentelemetry.exporter.otlp.proto.http", "opentelemetry.distro"):
+    needs(module)
+
+AGENT = Path(sys.executable).with_name("opentelemetry-instrument")
+
+SETTINGS = """
+SECRET_KEY, ALLOWED_HOSTS, ROOT_URLCONF = "for tests", ["127.0.0.1"], "shop"
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+MIDDLEWARE = []
+"""
+DJANGO = """
+import os
+from django.core.wsgi import get_wsgi_application
+from django.db import connection
+from django.http import HttpResponse
+from django.urls import path
+
+def item(request, number):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return HttpResponse(str(os.getpid()))
+
+urlpatterns = [path("items/<int:number>", item), path("internal/items/<int:number>", item)]
+app = get_wsgi_application()
+"""
+FASTAPI = """
+import os, sqlite3
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
+
+app = FastAPI()
+
+@app.get("/items/{number}", response_class=PlainTextResponse)
+@app.get("/internal/items/{number}", response_class=PlainTextResponse)
+def item(number: int):
+    sqlite3.connect(":memory:").cursor().execute("SELECT 1")
+    return str(os.getpid())
+"""
+#: Below `/internal` the application is wrapped as the guide says: the framework's span is an INTERNAL one, as there is a span already.
+WRAPPED = {
+    "django": """
+from opentelemetry import context
+from opentelemetry.propagate import extract
+
+def below(app):
+    def within(environ, start_response):
+        token = context.attach(extract({"traceparent": environ["HTTP_TRACEPARENT"]}))
+        try:
+            return app(environ, start_response)
+        finally:
+            context.detach(token)
+    return within
+
+plain, wrapped = app, below(app)
+
+def app(environ, start_response):
+    return (wrapped if environ["PATH_INFO"].startswith("/internal") else plain)(environ, start_response)
+""",
+    "fastapi": """
+from opentelemetry import context
+from opentelemetry.propagate import extract
+
+def below(app):
+    async def within(scope, receive, send):
+        token = context.attach(extract({name.decode(): value.decode() for name, value in scope.get("headers", [])}))
+        try:
+            await app(scope, receive, send)
+        finally:
+            context.detach(token)
+    return within
+
+plain, wrapped = app, below(app)
+
+async def app(scope, receive, send):
+    await (wrapped if scope.get("path", "").startswith("/internal") else plain)(scope, receive, send)
+""",
+}
+SOURCES = {"django": DJANGO + WRAPPED["django"], "fastapi": FASTAPI + WRAPPED["fastapi"]}
+OURS = "maitred"
+
+
+class Instrumented(Server):
+    def command(self, arguments: list[str]) -> list[str | Path]:
+        return [AGENT, *super().command(arguments)]
+
+
+def site(folder: Path, collector: Collector, framework: str) -> Server:
+    (folder / "shop_settings.py").write_text(SETTINGS)
+    (folder / "shop.py").write_text(SOURCES[framework])
+    variables = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_SERVICE_NAME": "shop",
+        "OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none",
+        "OTEL_PYTHON_DJANGO_INSTRUMENT": str(framework == "django"), "DJANGO_SETTINGS_MODULE": "shop_settings",
+    }
+    server = Instrumented(["shop:app", "--workers", "2", "--otlp", "on", "--otlp-signals", "traces"], folder, variables)
+    server.wait_for("info all workers are ready")
+    return server
+
+
+def asked(server: Server, path: str) -> dict[str, str]:
+    """Requests until both workers have answered two: by their trace, the caller's span."""
+    callers: dict[str, str] = {}
+    pids: list[bytes] = []
+    while len(set(pids)) < 2 or min(map(pids.count, pids)) < 2:
+        trace, caller = secrets.token_hex(16), secrets.token_hex(8)
+        reply = server.fetch(path, traceparent=f"00-{trace}-{caller}-01")
+        assert reply.status == 200, reply.body
+        pids.append(reply.body)
+        callers[trace] = caller
+    return callers
+
+
+def trees(collector: Collector, callers: dict[str, str]) -> dict[str, list[Span]]:
+    """Waits for the spans of all traces, which must each be one tree below the caller's span."""
+
+    def by_trace() -> dict[str, list[Span]]:
+        found: dict[str, list[Span]] = {trace: [] for trace in callers}
+        for span in collector.spans():
+            found.get(span.trace, []).append(span)
+        return found
+
+    def is_whole(trace: str, spans: list[Span]) -> bool:
+        ids = {span.id for span in spans} | {callers[trace]}
+        return any("SELECT" in span.name for span in spans) and all(span.parent in ids for span in spans)
+
+    def are_whole() -> bool:
+        return all(is_whole(trace, spans) and len({span.scope for span in spans}) == 3 for trace, spans in by_trace().items())
+
+    collector.until("all traces are whole", are_whole)
+    return by_trace()
+
+
+@pytest.mark.parametrize("framework", SOURCES)
+def test_one_trace_from_the_client_to_the_database(tmp_path: Path, collector: Collector, framework: str) -> None:
+    server = site(tmp_path, collector, framework)
+    try:
+        callers, internal = asked(server, "/items/7"), asked(server, "/internal/items/7")
+        for trace, spans in trees(collector, callers | internal).items():
+            [own] = [span for span in spans if span.parent == (callers | internal)[trace]]
+            [root] = [span for span in spans if span.parent == own.id]
+            [query] = [span for span in spans if "SELECT" in span.name]
+            assert (own.scope, own.kind, query.kind) == (OURS, "SERVER", "CLIENT")
+            assert root.kind == ("SERVER" if trace in callers else "INTERNAL")
+            assert root.scope == f"opentelemetry.instrumentation.{framework}" and query.parent == root.id
+            assert own.start <= root.start <= query.start <= query.end <= root.end
+            assert own.resource["service.name"] == root.resource["service.name"] == "shop"
+            if framework == "fastapi":
+                assert own.name.startswith("GET /") and own.name.endswith("items/{number}")
+        assert len({span.resource["service.instance.id"] for span in collector.spans() if span.scope == OURS}) == 2
+        assert server.stop() == 0, server.said
+    finally:
+        server.kill()
