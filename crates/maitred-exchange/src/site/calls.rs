@@ -145,8 +145,8 @@ impl Calls {
         let mut spans = Vec::new();
         for place in &self.places {
             let held = place.lock();
-            let Some(Call { server, since, outgoing: Some(begun), .. }) = &*held else { continue };
-            if let Begun { outgoing, call: Some(facts) } = begun
+            if let Some(Call { server, since, outgoing: Some(Begun { outgoing, call: Some(facts) }), .. }) =
+                &*held
                 && outgoing.request() == request
             {
                 spans.extend(outgoing.take_spans());
