@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import secrets
 import sys
@@ -171,5 +172,35 @@ def test_one_trace_from_the_client_to_the_database(tmp_path: Path, collector: Co
                 assert own.name.startswith("GET /") and own.name.endswith("items/{number}")
         assert len({span.resource["service.instance.id"] for span in collector.spans() if span.scope == OURS}) == 2
         assert server.stop() == 0, server.said
+    finally:
+        server.kill()
+
+
+#: As older versions of the agent do it: their folder is first on PYTHONPATH, and taken out there at the start of the process.
+OLDER = """
+import os
+here = os.path.dirname(os.path.abspath(__file__))
+others = [each for each in os.environ["PYTHONPATH"].split(os.pathsep) if each != here]
+os.environ["PYTHONPATH"] = os.pathsep.join(others)
+loaded = True
+"""
+ASKED = """
+import sitecustomize
+
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "4")])
+    return [str(sitecustomize.loaded).encode()]
+"""
+
+
+def test_workers_have_an_agent_that_takes_itself_out_of_the_path(tmp_path: Path) -> None:
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent/sitecustomize.py").write_text(OLDER)
+    (tmp_path / "asked.py").write_text(ASKED)
+    path = os.pathsep.join([str(tmp_path / "agent"), str(tmp_path)])
+    server = Server(["asked:app", "--workers", "2"], tmp_path, {"PYTHONPATH": path})
+    try:
+        server.wait_for("info all workers are ready")
+        assert server.fetch("/").body == b"True"
     finally:
         server.kill()
