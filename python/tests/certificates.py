@@ -79,16 +79,21 @@ class Authority:
 
     def issue_expired(self, name: str) -> Pair:
         """A certificate that was good until last year."""
+        return self.issue_between(name, "20240101000000Z", "20250101000000Z")
+
+    def issue_between(self, name: str, start: str, end: str) -> Pair:
+        """A certificate with these dates, as openssl has them."""
         self._count += 1
         stem = self.folder / f"{self._count}"
         pair, request, settings, base = Pair(stem.with_suffix(".pem"), stem.with_suffix(".key")), stem.with_suffix(".csr"), stem.with_suffix(".cnf"), stem.with_suffix(".index")
         base.write_text("")
         settings.write_text(f"[ca]\ndefault_ca = own\n[own]\ndatabase = {base}\nnew_certs_dir = {self.folder}\nrand_serial = yes\n"
-                            "default_md = sha256\npolicy = any\ncopy_extensions = copy\n[any]\ncommonName = supplied\n")
+                            "default_md = sha256\npolicy = any\ncopy_extensions = copy\nx509_extensions = more\n[any]\ncommonName = supplied\n"
+                            "[more]\nauthorityKeyIdentifier = keyid\n")
         making: list[str | Path] = ["req", "-new", "-newkey", *EC, "-nodes", "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
         openssl(*making, "-keyout", pair.key, "-out", request)
         signing: list[str | Path] = ["ca", "-batch", "-notext", "-config", settings, "-cert", self.file, "-keyfile", self._key]
-        openssl(*signing, "-startdate", "20240101000000Z", "-enddate", "20250101000000Z", "-in", request, "-out", pair.certificate)
+        openssl(*signing, "-startdate", start, "-enddate", end, "-in", request, "-out", pair.certificate)
         return pair
 
     def client(self) -> ssl.SSLContext:

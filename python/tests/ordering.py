@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import ssl
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
 from authority import Pebble, pebble
@@ -22,6 +23,8 @@ def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [b"served"]
 """
+#: For what is told by another case as well.
+LONG = pytest.mark.skipif(not os.environ.get("MAITRED_LONG"), reason="with MAITRED_LONG=1")
 LISTEN = ("--listen", "http://127.0.0.1:0", "--listen", "https://127.0.0.1:0")
 
 
@@ -62,16 +65,28 @@ def current(folder: Path, name: str = NAME) -> Path:
     return folder / "acme/certificates" / name / "current.pem"
 
 
+def given(folder: Path, authority: Authority, days: float, name: str = NAME) -> str:
+    """Puts a certificate of the tests' own authority there, which lives for 90 days and ends in so many; its serial. It is due if that is less
+    than 30: Pebble does not know it."""
+    end = datetime.now(timezone.utc) + timedelta(days=days)
+    pair = authority.issue_between(name, *(f"{at:%Y%m%d%H%M%SZ}" for at in (end - timedelta(days=90), end)))
+    file = current(folder, name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(pair.certificate.read_text() + pair.key.read_text())
+    return pair.serial
+
+
+def both(ca: Pebble) -> ssl.SSLContext:
+    """Trusts Pebble and the tests' own authority."""
+    context = ca.client()
+    context.load_verify_locations(ca.trust)
+    return context
+
+
 def leaf(folder: Path, name: str = NAME) -> str:
     found = re.search("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", current(folder, name).read_text(), re.DOTALL)
     assert found
     return found[0]
-
-
-def state(folder: Path, name: str = NAME) -> dict[str, Any]:
-    found = json.loads((current(folder, name).with_name("state.json")).read_text())
-    assert isinstance(found, dict)
-    return found
 
 
 def hurry(server: Server) -> None:

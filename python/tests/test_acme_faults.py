@@ -14,7 +14,7 @@ from authority import Pebble, needs_pebble
 from certificates import authority
 from conftest import Serve
 from crews import Start, crew, until
-from ordering import APP, accepted, ca, hurry, options, serial, served, set_back
+from ordering import APP, LONG, accepted, ca, hurry, options, serial, served, set_back
 
 __all__ = ["authority", "ca", "crew"]
 
@@ -54,7 +54,7 @@ def test_a_name_that_leads_elsewhere(serve: Serve, ca: Pebble, tmp_path: Path) -
     served(server.ports[1], ca.client())
 
 
-@pytest.mark.parametrize("how", ["refuses", "fails", "is strange"])
+@pytest.mark.parametrize("how", ["refuses", pytest.param("fails", marks=LONG), pytest.param("is strange", marks=LONG)])
 def test_a_directory_that_is_not_there_and_comes_back(how: str, serve: Serve, ca: Pebble, tmp_path: Path) -> None:
     if how == "refuses":
         ca.is_down = True
@@ -81,7 +81,9 @@ def test_a_directory_of_another_authority_is_not_talked_to(serve: Serve, ca: Peb
     assert not ca.requests
 
 
-@pytest.mark.parametrize("resource", ["directory", "newNonce", "newAccount", "newOrder", "chalZ", "finalize-order", "certZ"])
+@pytest.mark.parametrize(
+    "resource", ["chalZ", *(pytest.param(each, marks=LONG) for each in ("directory", "newNonce", "newAccount", "newOrder", "finalize-order", "certZ"))]
+)
 def test_the_end_waits_for_no_answer(resource: str, serve: Serve, ca: Pebble, tmp_path: Path) -> None:
     with ca.gate(resource) as gate:
         server = serve(*options(ca, tmp_path), source=APP)

@@ -1,4 +1,4 @@
-"""Names by DNS-01 and names on demand; and challenges are answered whatever else is configured."""
+"""Addresses, wildcards and names on demand; accounts that are bound to others, and chains."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from authority import Pebble, needs_pebble
-from certificates import Authority, authority
+from authority import EAB, Pebble, needs_pebble, pebble
+from certificates import Authority, authority, connected
 from conftest import Serve
 from crews import until
-from ordering import APP, LISTEN, accepted, ca, options, serial, served
+from ordering import APP, ca, options, serial, served
 
 __all__ = ["authority", "ca"]
 
@@ -26,6 +26,40 @@ command, told = ("set-txt", {"host": name + ".", "value": value}) if what == "ad
 urllib.request.urlopen("http://127.0.0.1:%d/" + command, json.dumps(told).encode())
 open(sys.argv[0] + ".log", "a").write(f"{what} {name}\\n")
 """
+
+
+def test_an_address_has_a_short_lived_certificate(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
+    server = serve(*options(ca, tmp_path, "127.0.0.1"), source=APP)
+    ca.leads_to(server)
+    client = ca.client()
+    served(server.ports[1], client, "127.0.0.1")
+    with connected(server.ports[1], client, "127.0.0.1") as peer:
+        shown = peer.getpeercert() or {}
+    lifetime = ssl.cert_time_to_seconds(str(shown["notAfter"])) - ssl.cert_time_to_seconds(str(shown["notBefore"]))
+    assert lifetime < 7 * 86400, shown
+    assert [order.profile for order in ca.orders if order.status == 201] == ["shortlived"]
+
+
+def test_an_account_is_bound_to_another_one(serve: Serve, authority: Authority, tmp_path: Path) -> None:
+    with pebble(tmp_path / "pebble", authority, eab=True) as ca:
+        first = serve(*options(ca, tmp_path / "first"), source=APP)
+        first.wait_for(r"error acme: shop\.example: .*acme-eab.*")
+        first.kill()
+        (tmp_path / "eab").write_text(":".join(EAB))
+        server = serve(*options(ca, tmp_path), "--acme-eab", str(tmp_path / "eab"), source=APP)
+        ca.leads_to(server)
+        served(server.ports[1], ca.client())
+        assert EAB[1] not in server.said
+
+
+def test_the_preferred_chain_is_taken(serve: Serve, authority: Authority, tmp_path: Path) -> None:
+    with pebble(tmp_path / "pebble", authority, alternate_roots=2, chain_length=2) as ca:
+        (tmp_path / "root.pem").write_text(ca.root(2))
+        name = ca.root_name(2)
+        server = serve(*options(ca, tmp_path), "--acme-chain", name, source=APP)
+        ca.leads_to(server)
+        served(server.ports[1], ca.client(2))
+        assert serial(server.ports[1], ca.client(0)) is None
 
 
 def test_a_hook_answers_for_a_wildcard(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
@@ -87,23 +121,3 @@ def serial_or_refusal(port: int, client: ssl.SSLContext, name: str) -> str | Non
         return serial(port, client, name)
     except ssl.SSLError:
         return None
-
-
-def test_challenges_come_before_redirects_passwords_proxies_and_client_certificates(
-    serve: Serve, ca: Pebble, authority: Authority, tmp_path: Path
-) -> None:
-    (tmp_path / "users").write_text("user:{PLAIN}secret\\n")
-    listen = ("--listen", "http://127.0.0.1:0,redirect=https", *LISTEN[2:])
-    plain = options(ca, tmp_path, "a.example")[: -len(LISTEN)]
-    (tmp_path / "maitred.toml").write_text(
-        f'tls-client-auth = "required"\ntls-client-ca = "{authority.file}"\n[[filter]]\npath = "/*"\naccess = "deny all"\n'
-    )
-    for challenge in ("http", "tls-alpn"):
-        server = serve(*plain, "--acme-challenge", challenge, *listen, source=APP)
-        ca.leads_to(server)
-        until("it is ordered", lambda: accepted(ca, "a.example") > 0)
-        server.wait_for("a.example")
-        until("it is there", lambda: (tmp_path / "acme/certificates/a.example/current.pem").exists())
-        assert server.stop() == 0, server.said
-        for file in (tmp_path / "acme/certificates/a.example").iterdir():
-            file.unlink()

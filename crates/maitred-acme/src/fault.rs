@@ -128,7 +128,9 @@ impl Fault {
             }
             "invalidProfile" => "acme-profile has to name a profile of this CA",
             _ => match self.kind {
-                Kind::Unreachable => "is acme-directory reachable from here, and its own certificate trusted (acme-ca)? maitred goes on trying",
+                Kind::Unreachable => {
+                    "is acme-directory reachable from here, and its own certificate trusted (acme-ca)? maitred goes on trying"
+                }
                 Kind::RateLimited => "maitred waits as long as the CA wants; other names are not held up",
                 Kind::Account => "do acme-eab and the e-mail address of acme fit this CA?",
                 Kind::Publishing => "see to the folder of acme-folder, or the command of acme-hook",

@@ -129,7 +129,7 @@ impl Folder {
         write(&self.of_name(name).join("state.json"), &serde_json::to_vec_pretty(state)?)
     }
 
-    /// What operators see of a name.
+    /// The status of a name, for operators.
     pub fn status(&self, name: &str) -> Status {
         self.state(name).unwrap_or_default().status(name)
     }

@@ -31,7 +31,7 @@ pub struct Fault {
     pub text: String,
 }
 
-/// What operators see of one name.
+/// The status of one name, for operators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// The host, or the IP address.

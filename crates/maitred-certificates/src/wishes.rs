@@ -1,4 +1,4 @@
-//! What an operator wishes of an orderer.
+//! The wishes of an operator for an orderer.
 
 use std::path::PathBuf;
 

@@ -203,7 +203,9 @@ impl<W: World> Work<W> {
             entry.schedule.hold(held.filter(|_| is_own));
         }
         for (name, fault) in faults {
-            let text = format!("{fault}; servers keep the certificate that they have in memory, and another one is ordered");
+            let text = format!(
+                "{fault}; servers keep the certificate that they have in memory, and another one is ordered"
+            );
             self.tell(Level::Error, &name, &text);
         }
     }
@@ -306,7 +308,8 @@ impl<W: World> Work<W> {
             Some(account) => account,
             None => {
                 if kept.is_some() {
-                    let text = format!("the account at {directory} cannot be read, and a new one takes its place");
+                    let text =
+                        format!("the account at {directory} cannot be read, and a new one takes its place");
                     (self.say)(Level::Warn, &format!("acme: {text}"));
                 }
                 let account = Account::generate(directory)

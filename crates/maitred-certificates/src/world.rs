@@ -1,4 +1,4 @@
-//! What an orderer needs of the world: the time, the authority, the hook, random numbers.
+//! The world of an orderer: the time, the authority, the hook, random numbers.
 //!
 //! Promises: everything ends soon behind [`Stop`]; a call takes at most a minute, a hook two. Leaves out: what is asked.
 

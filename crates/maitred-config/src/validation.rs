@@ -30,7 +30,7 @@ pub struct Checked {
     pub environment: Vec<(String, String)>,
     /// The material of TLS, if there are certificates and their files have been read.
     pub tls: Option<Arc<Material>>,
-    /// What is ordered by ACME, in the process that orders.
+    /// The certificates to order by ACME, in the process that orders.
     pub acme: Option<Wishes>,
 }
 

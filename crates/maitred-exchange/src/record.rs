@@ -171,7 +171,11 @@ impl Site {
             let pattern = engine_route.or_else(|| self.mount_of(&outcome));
             if tracing.waiting(Signal::Metrics).is_some() {
                 let told = record.route.filter(|_| !outcome.told_route.is_empty());
-                http_metrics::record(&self.figures.recorder, &outcome, told.or(pattern.map(|route| route.number)));
+                http_metrics::record(
+                    &self.figures.recorder,
+                    &outcome,
+                    told.or(pattern.map(|route| route.number)),
+                );
             }
             let route = match (outcome.told_route, pattern) {
                 ("", Some(pattern)) => &pattern.name,

@@ -397,16 +397,26 @@ fn field(head: &RequestHead, name: &str) -> Vec<String> {
 
 #[test]
 fn the_application_gets_one_parent_which_is_our_span() {
-    let site =
-        site_with(&Limits::default(), Some(tracing(TraceTrust::Proxies, "always_off", &[Signal::Traces])), None);
+    let site = site_with(
+        &Limits::default(),
+        Some(tracing(TraceTrust::Proxies, "always_off", &[Signal::Traces])),
+        None,
+    );
     let head = given(&site, &format!("traceparent: {PARENT}\r\ntracestate: a=1\r\n"));
     let place = head.trace.expect("a place");
     let [parent] = &field(&head, "traceparent")[..] else { panic!("one field") };
     assert_eq!(parent.as_bytes(), place.parent_field(place.span));
-    assert!(parent.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && parent.ends_with("-00"), "{parent}");
-    assert_eq!((place.parent, field(&head, "tracestate")), (*b"\x00\xf0\x67\xaa\x0b\xa9\x02\xb7", vec!["a=1".to_owned()]));
+    assert!(
+        parent.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && parent.ends_with("-00"),
+        "{parent}"
+    );
+    assert_eq!(
+        (place.parent, field(&head, "tracestate")),
+        (*b"\x00\xf0\x67\xaa\x0b\xa9\x02\xb7", vec!["a=1".to_owned()])
+    );
     // Two fields are none, and a trace of its own begins.
-    let head = given(&site, &format!("traceparent: {PARENT}\r\ntraceparent: {PARENT}\r\ntracestate: a=1\r\n"));
+    let head =
+        given(&site, &format!("traceparent: {PARENT}\r\ntraceparent: {PARENT}\r\ntracestate: a=1\r\n"));
     let place = head.trace.expect("a place");
     assert_eq!((place.parent, place.link, field(&head, "tracestate").len()), ([0; 8], None, 0));
     assert_eq!(field(&head, "traceparent").len(), 1);
@@ -414,7 +424,8 @@ fn the_application_gets_one_parent_which_is_our_span() {
 
 #[test]
 fn the_parent_of_a_peer_without_trust_is_a_link() {
-    let site = site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_on", &[Signal::Traces])), None);
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_on", &[Signal::Traces])), None);
     let place = given(&site, &format!("traceparent: {PARENT}\r\n")).trace.expect("a place");
     let (trace, span) = place.link.expect("a link");
     assert!(trace[0] == 0x4b && span[1] == 0xf0 && place.trace != trace && place.is_sampled());
@@ -435,9 +446,9 @@ fn noted(site: &Arc<Site>, status: u16, millis: u64, end: End, call: Option<Call
     call.into_iter().for_each(|call| outgoing.add_span(call));
     let head = given(site, &format!("traceparent: {PARENT}\r\n"));
     let at = |part: u64| SECOND + millis * part * 1_000_000 / 4;
-    let times =
-        Times { arrived: SECOND, complete: at(1), begun: at(2), done: at(3), ..Times::default() };
-    let request = Request { head, outgoing: Some(outgoing), route: "/a/{name}".to_owned(), ..Request::default() };
+    let times = Times { arrived: SECOND, complete: at(1), begun: at(2), done: at(3), ..Times::default() };
+    let request =
+        Request { head, outgoing: Some(outgoing), route: "/a/{name}".to_owned(), ..Request::default() };
     let record = Record {
         request: Kept::Request(Box::new(request)),
         number: 1,
@@ -453,7 +464,8 @@ fn noted(site: &Arc<Site>, status: u16, millis: u64, end: End, call: Option<Call
         route: None,
     };
     site.note(record, at(4));
-    let mut exporter = site.tracing.as_ref().and_then(|all| all.waiting(Signal::Traces)).expect("spans").exporter.lock();
+    let mut exporter =
+        site.tracing.as_ref().and_then(|all| all.waiting(Signal::Traces)).expect("spans").exporter.lock();
     exporter.flush();
     match exporter.next(u64::MAX / 2) {
         Step::Post(post) => {
@@ -466,8 +478,10 @@ fn noted(site: &Arc<Site>, status: u16, millis: u64, end: End, call: Option<Call
 
 #[test]
 fn the_span_of_a_request_has_its_route_its_parts_and_its_calls() {
-    let site = site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
-    let facts = CallFacts { span: [7; 8], method: maitred_http::Method::Post, path: b"/charge".as_slice().into() };
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
+    let facts =
+        CallFacts { span: [7; 8], method: maitred_http::Method::Post, path: b"/charge".as_slice().into() };
     let call = CallSpan {
         facts: Box::new(facts),
         server: 0,

@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
     use maitred_config::config::Config;
-    use maitred_config::validation;
+    use maitred_config::{Source, validation};
 
     /// A passed socket with this number and name.
     fn passed(number: i32, name: &str, socket: impl Into<OwnedFd>) -> PassedSocket {

@@ -129,9 +129,7 @@ impl Calls {
         let present = Outgoing::of(request);
         for place in &self.places {
             let held = place.lock();
-            let own = held
-                .as_ref()
-                .filter(|call| call.request().is_some_and(|own| own.request() == request));
+            let own = held.as_ref().filter(|call| call.request().is_some_and(|own| own.request() == request));
             if let Some(call) = own {
                 let part = place.part.load(Relaxed);
                 let nanos = now.saturating_sub(call.since);
@@ -147,8 +145,8 @@ impl Calls {
         let mut spans = Vec::new();
         for place in &self.places {
             let held = place.lock();
-            let Some(Call { server, since, outgoing: Some(begun), .. }) = &*held else { continue };
-            if let Begun { outgoing, call: Some(facts) } = begun
+            if let Some(Call { server, since, outgoing: Some(Begun { outgoing, call: Some(facts) }), .. }) =
+                &*held
                 && outgoing.request() == request
             {
                 spans.extend(outgoing.take_spans());
@@ -394,7 +392,8 @@ mod tests {
     fn with_request(number: u64) -> Arc<Outgoing> {
         outgoing::set_running(|| REQUEST.with_borrow(Clone::clone));
         let own = Arc::new(Outgoing::of(number));
-        let facts = CallFacts { span: [1; 8], method: maitred_http::Method::Get, path: b"/".as_slice().into() };
+        let facts =
+            CallFacts { span: [1; 8], method: maitred_http::Method::Get, path: b"/".as_slice().into() };
         REQUEST.set(Some(Begun { outgoing: Arc::clone(&own), call: Some(Box::new(facts)) }));
         own
     }
@@ -428,7 +427,10 @@ mod tests {
         });
         let spans = calls.spans(17, running[1].since + 3);
         let [ended, unfinished] = &spans[..] else { panic!("{spans:?}") };
-        assert_eq!((ended.status, ended.failure, unfinished.failure, unfinished.nanos), (Some(200), "", "unfinished", 3));
+        assert_eq!(
+            (ended.status, ended.failure, unfinished.failure, unfinished.nanos),
+            (Some(200), "", "unfinished", 3)
+        );
         calls.ended(other, &key, &report(End::TimedOut(Phase::Connect), 20, None));
         let counts = own.counts();
         assert_eq!((counts.calls, counts.failed, counts.nanos), (2, 1, 810_000_000));

@@ -18,15 +18,8 @@ const RECEIVED: &str = "http;received";
 const NUMBERS: std::ops::Range<u16> = 0x8000..0xffc0;
 
 /// The methods with a number; all others have the last one.
-const METHODS: [Method; 7] = [
-    Method::Get,
-    Method::Head,
-    Method::Post,
-    Method::Put,
-    Method::Delete,
-    Method::Options,
-    Method::Patch,
-];
+const METHODS: [Method; 7] =
+    [Method::Get, Method::Head, Method::Post, Method::Put, Method::Delete, Method::Options, Method::Patch];
 
 /// The requests with the same attributes.
 #[derive(Clone, Debug, Default)]
@@ -97,11 +90,11 @@ pub(super) fn take(
     let mut found = BTreeMap::<(u16, String), HttpRequests>::new();
     for key in of_requests {
         let Some(values) = timings.remove(&key) else { continue };
-        let name = if key.route == OTHER { "" } else { routes.get(key.route as usize).map_or("", |name| name) };
+        let name =
+            if key.route == OTHER { "" } else { routes.get(key.route as usize).map_or("", |name| name) };
         let route = name.split_once(' ').map_or(name, |(_, path)| path);
-        let requests = found
-            .entry((key.pool, route.to_owned()))
-            .or_insert_with(|| unpack(key.pool, route.to_owned()));
+        let requests =
+            found.entry((key.pool, route.to_owned())).or_insert_with(|| unpack(key.pool, route.to_owned()));
         match names.get(usize::from(key.name)).map(String::as_str) {
             Some(DURATION) => requests.duration.merge(&values),
             Some(SENT) => requests.sent.merge(&values),

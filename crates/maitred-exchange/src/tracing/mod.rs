@@ -192,9 +192,10 @@ impl Tracing {
 
     /// The place of a request that has none: without spans that of its caller, else that of a head that could not be read.
     fn late_place(&self, head: &RequestHead) -> TracePlace {
-        let given = self.waiting(Signal::Traces).is_none().then(|| {
-            Context::received(head.fields.all(PARENT), head.fields.all(STATE))
-        });
+        let given = self
+            .waiting(Signal::Traces)
+            .is_none()
+            .then(|| Context::received(head.fields.all(PARENT), head.fields.all(STATE)));
         match given.flatten() {
             Some((Context { trace, span, flags }, _)) => TracePlace {
                 trace: *trace.bytes(),

@@ -142,8 +142,11 @@ impl Traced<'_> {
                 Status::Error(_) => Severity::Error,
                 Status::Unset => Severity::Info,
             };
-            let context = ids(&self.place.trace, &self.place.span)
-                .map(|(trace, span)| Context { trace, span, flags: Flags::of(self.place.flags) });
+            let context = ids(&self.place.trace, &self.place.span).map(|(trace, span)| Context {
+                trace,
+                span,
+                flags: Flags::of(self.place.flags),
+            });
             let seconds = self.outcome.times.total() as f64 / 1e9;
             let mut attributes = attributes.to_vec();
             attributes.push(("http.server.request.duration", Value::Float(seconds)));

@@ -8,14 +8,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use maitred_client::call::Options;
-use maitred_client::key::{Key, TlsIdentity};
+use maitred_client::key::{Authorities, Key, Pem, TlsIdentity};
 use maitred_client::pushed::{CallHandle, Flow, Next, Receiver, RequestBody};
 use maitred_client::{CallError, Observer, Phase, Report, Settings, Times, pool};
 use maitred_h1::{OutgoingRequest, ResponseFacts};
 use maitred_http::{FieldSet, Method, ResponseHead};
 use maitred_server::{EngineClient, Routes, Server, Task};
+use maitred_testkit::client::certificate;
 
-use crate::harness::{PATIENCE, Running, serve, settings, start, text, wait_until};
+use crate::harness::{PATIENCE, Running, serve, settings, start, terms, text, wait_until};
 
 /// A server that serves each connection by `serve`, one after the other.
 pub(crate) fn upstream(mut serve: impl FnMut(&mut TcpStream) + Send + 'static) -> SocketAddr {
@@ -219,6 +220,30 @@ fn a_small_response_comes_whole_and_its_connection_serves_the_next_call() {
 const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 #[test]
+fn a_call_by_tls_is_the_same() {
+    let mut upstream = settings(Routes::new().with_application(Arc::new(|exchange| text(exchange, "hello"))));
+    upstream.tls = Some(terms());
+    upstream.listeners[0].tls = true;
+    let upstream = start(upstream);
+    let running = server();
+    let client = running.server.client();
+    let authorities = |pem: &str| Authorities::Pem(Pem(pem.as_bytes().into()));
+    for reused in [false, true] {
+        let tls = TlsIdentity {
+            authorities: authorities(certificate().0),
+            server_name: Some("localhost".into()),
+            ..TlsIdentity::default()
+        };
+        let key = Key { tls: Some(tls), ..Ask::to(upstream.address).key };
+        let asked = Ask { key, ..Ask::to(upstream.address) }.simply(client);
+        assert_eq!(asked.all(), (complete(200, reused), 5));
+    }
+    let key = Key { tls: Some(TlsIdentity::default()), ..Ask::to(upstream.address).key };
+    let end = Ask { key, ..Ask::to(upstream.address) }.simply(client).end();
+    assert!(end.contains("certificate"), "{end}");
+}
+
+#[test]
 fn odd_servers_have_a_named_end_and_the_next_call_is_right() {
     type Serve = fn(&mut TcpStream);
     let chunked = |stream: &mut TcpStream| {
@@ -324,7 +349,11 @@ fn a_body_is_given_in_parts_as_there_is_room() {
         }
         let bytes = received.iter().filter(|byte| **byte == b'x').count();
         let body = format!("{bytes} {length}");
-        say(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
+        say(
+            stream,
+            format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+                .as_bytes(),
+        );
     });
     let running = server();
     let client = running.server.client();

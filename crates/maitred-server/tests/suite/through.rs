@@ -18,7 +18,10 @@ use maitred_server::{EngineClient, Routes};
 use maitred_testkit::client::{Client, by_tls};
 
 use crate::engine_client::{head, say, upstream};
-use crate::harness::{PATIENCE, Running, connect, get, get_last, read_all, settings, start, wait_until};
+use crate::harness::{
+    PATIENCE, Running, connect, get, get_last, read_all, read_response, settings, start, terms, text,
+    wait_until,
+};
 
 /// Passes everything on.
 struct Through {
@@ -413,4 +416,43 @@ fn streams_of_http2_pass_side_by_side_with_their_own_ends() {
     wait_until("no slot is held", || pool.holders().is_empty());
     stream.write_all(&frame(HEADERS, 5, 3, &block)).expect("a server");
     while !matches!(next_frame(&mut stream), (HEADERS, 3, _)) {}
+}
+
+#[test]
+fn clients_of_two_groups_share_the_connections_to_the_server_behind() {
+    const CLIENTS: usize = 6;
+    const REQUESTS: usize = 200;
+    let mut behind = settings(Routes::new().with_application(Arc::new(|exchange: Exchange| {
+        let answer = String::from_utf8_lossy(exchange.request().head.path()).into_owned();
+        text(exchange, answer);
+    })));
+    // Without listeners that speak it, whatever the clients of the tests do.
+    behind.tls = Some(terms());
+    let behind = start(behind);
+    let running = through(behind.address, |settings| {
+        settings.pool.limits.max_threads = 4;
+        settings.poll_groups = 2;
+    });
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let address = running.address;
+            scope.spawn(move || {
+                let mut stream = connect(address);
+                for number in 0..REQUESTS {
+                    let path = format!("/{client}/{number}");
+                    stream.write_all(&get(&path)).expect("a server");
+                    if number % 7 == client {
+                        // The call may be in any phase then.
+                        stream = connect(address);
+                        continue;
+                    }
+                    let (head, body) = read_response(&mut stream);
+                    assert!(head.starts_with("HTTP/1.1 200 ") && body == path.as_bytes(), "{path}: {head}");
+                }
+            });
+        }
+    });
+    let pool = running.server.client().client().expect("it is served");
+    wait_until("no slot is held", || pool.holders().is_empty());
+    assert!(pool.idle() <= CLIENTS + CLIENTS * REQUESTS / 7, "{} connections", pool.idle());
 }

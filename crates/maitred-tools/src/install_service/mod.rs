@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use maitred_config::options::renamed::NAMES;
 use maitred_config::value::ControlSocket;
 use maitred_config::{
-    Config, Inputs, ListenAddress, Loaded, LogPlace, Origins, Problem, Source, accounts, print, say, sources,
+    Config, Inputs, ListenAddress, Loaded, LogPlace, Origins, Problem, accounts, print, say, sources,
 };
 use maitred_process::host::Host;
 

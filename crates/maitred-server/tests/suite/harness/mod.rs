@@ -95,6 +95,14 @@ fn secure(settings: &mut Settings) {
     if !by_tls() || settings.tls.is_some() {
         return;
     }
+    settings.tls = Some(terms());
+    for listener in &mut settings.listeners {
+        listener.tls = matches!(listener.address, Address::Tcp(_)) && listener.redirect.is_none();
+    }
+}
+
+/// TLS by the certificate of the tests.
+pub(crate) fn terms() -> Arc<Terms> {
     let (certificate, key) = certificate();
     let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes()).expect("a certificate");
     let terms = TermsSettings {
@@ -108,10 +116,7 @@ fn secure(settings: &mut Settings) {
         alpn: vec![b"http/1.1".to_vec()],
         clock: system_clock,
     };
-    settings.tls = Some(Terms::new(terms).expect("terms"));
-    for listener in &mut settings.listeners {
-        listener.tls = matches!(listener.address, Address::Tcp(_)) && listener.redirect.is_none();
-    }
+    Terms::new(terms).expect("terms")
 }
 
 /// Starts a server; the clients of the tests know from then on which of its ports speak TLS.
