@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import http.client
 import json
 import subprocess
 from collections.abc import Callable, Sequence
@@ -21,6 +23,8 @@ OFF = "off"
 #: Share of the requests that are sampled, and the most that a WSGI hello may cost then, to one without tracing.
 RATES = {"1 %": (0.01, 1.01), "10 %": (0.1, 1.03), "100 %": (1.0, 1.10)}
 HELLO = b"Hello, world!"
+#: Until an application must have been loaded.
+LOADING_S = 60
 #: Milliseconds until a batch leaves that is not full: within the window of its requests. The default is 5,000.
 DELAY = 200
 
@@ -28,6 +32,7 @@ DELAY = 200
 @dataclass(frozen=True)
 class Case:
     name: str
+    path: str
     requests: Sequence[traffic.Request]
     #: By its name, words of the command line and variables.
     contender: Callable[[str, Sequence[str], dict[str, str]], servers.Contender]
@@ -73,13 +78,13 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
 
 def _hello(environment: peers.Environment) -> Case:
     of = functools.partial(_ours, environment, "plain_wsgi:application", None, {})
-    return Case("WSGI hello", [traffic.bare("/", HELLO)], of, gated=True)
+    return Case("WSGI hello", "/", [traffic.bare("/", HELLO)], of, gated=True)
 
 
 def _page(environment: peers.Environment, folder: Path) -> Case:
     of = functools.partial(_ours, environment, "shop.wsgi:application", THREADS, pages.sqlite(environment, folder))
     requests = [traffic.browser(number, f"/categories/{1 + number}") for number in range(traffic.VARIANTS)]
-    return Case("Django page, ten queries", requests, of)
+    return Case("Django page, ten queries", "/categories/1", requests, of)
 
 
 def _ours(environment: peers.Environment, application: str, threads: int | None, own: dict[str, str], name: str, words: Sequence[str],
@@ -108,6 +113,10 @@ def _measure(options: rounds.Options, case: Case, url: str, folder: Path) -> dic
         with rounds.all_running(list(contenders.values()), folder, folder) as up:
             requests = list(case.requests)
             for server in up:
+                with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=LOADING_S)) as first:
+                    # The servers have loaded the application beside each other, on one core.
+                    first.request("GET", case.path, headers={"Host": "localhost"})
+                    first.getresponse().read()
                 requests = traffic.settle(server.name, server.port, requests)
             sent = traffic.write(folder / "requests", requests)
             for number in range(first, min(count, first + ROUNDS_OF_PROCESSES)):

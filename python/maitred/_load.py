@@ -160,8 +160,8 @@ def looks_like_asgi(target: str, app_dir: str | None = None) -> bool:
 
 
 def keep_agent() -> None:
-    """Gives workers the PYTHONPATH of this process's own start. An agent that the interpreter imports first (``opentelemetry-instrument``) takes
-    its folder out of the variable, so that other programs do not have the agent; workers would not have it either."""
+    """Gives workers the PYTHONPATH of this process's own start. An agent that the interpreter imports first (older versions of
+    ``opentelemetry-instrument``) takes its folder out of the variable, so that other programs do not have the agent; workers would not have it either."""
     try:
         with open("/proc/self/environ", "rb") as file:
             lines = file.read().split(b"\0")

@@ -99,6 +99,11 @@ class Point:
     data: Any
 
 
+class Quiet(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Of a connection that was reset, or of a request that the collector has put down among its faults."""
+
+
 @dataclass
 class Collector:
     #: For the next requests, in their order; then `otherwise`.
@@ -126,7 +131,7 @@ class Collector:
             def log_message(self, *arguments: Any) -> None:
                 return
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = Quiet(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.port = int(self.server.server_address[1])
         self.url = f"http://127.0.0.1:{self.port}"
