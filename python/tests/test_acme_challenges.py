@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from certificates import Authority, authority, needs_openssl
@@ -183,13 +184,33 @@ def test_a_name_without_a_certificate_has_a_self_signed_one_and_it_is_not_kept(s
         with socket.create_connection(("127.0.0.1", site.ports[0]), PATIENCE) as peer:
             with pytest.raises(ssl.SSLError, match="(?i)handshake.failure|certificate.required|alert"):
                 context.wrap_socket(peer, server_hostname=name)
-    command = [str(MAITRED), "ctl", "--socket", str(site.folder.parent / "ctl.sock"), "--json", "tls"]
-    answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    rows = {row["names"]: row for row in answer["certificates"]}
+    rows = {row["names"]: row for row in ctl(site, "tls")["certificates"]}
     assert set(rows) == {SHOP, STAFF, "192.0.2.7"}
     for row in rows.values():
         assert row["order"] == "none" and "self-signed" in row["file"]
     assert not list(site.folder.rglob("current.pem"))
+
+
+def ctl(site: Site, name: str) -> dict[str, Any]:
+    command = [str(MAITRED), "ctl", "--socket", str(site.folder.parent / "ctl.sock"), "--json", name]
+    answer: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return answer
+
+
+def test_an_order_that_fails_is_seen_in_all_processes(site: Site) -> None:
+    fault = "no answer on port 80 of shop.example; open it in the firewall"
+    # The orderer is another process, which writes this.
+    put(site.folder / f"certificates/{SHOP}/state.json", json.dumps({"fault": {"at": 1_790_000_000, "text": fault}, "next": 1_790_000_600}))
+    rows = [row for row in ctl(site, "tls")["certificates"] if row["names"] == SHOP]
+    for row in rows:
+        assert (row["order"], row["order_fault"]) == ("failing", fault)
+        assert (row["order_failed"], row["order_next"]) == ("2026-09-21T14:13:20Z", "2026-09-21T14:23:20Z")
+    found = ctl(site, "finding")
+    assert found["cause"] == "certificate"
+    assert found["sentence"] == (
+        f"There is no valid certificate of an authority for {SHOP}, so that browsers warn of it, and the last order of a new one has failed: {fault}."
+    )
+    assert "maitred check --acme" in found["next"]
 
 
 def checked(folder: Path, *arguments: str) -> tuple[int, list[str], str]:

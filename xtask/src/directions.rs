@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! python → cli → tools → process → config → control  →  server  →  exchange  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime, pool, turns; turns → io; acme → tls; client → h1, io, tls, match; trace → compress, stats; log, compress, files, filters → io, stats, match; io → stats, tls;
+//!                              dispatch → io, stats, runtime, pool, turns; turns → io; acme → tls; client → h1, io, tls, match; certificates → acme, client; trace → compress, stats; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
 

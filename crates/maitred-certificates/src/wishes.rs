@@ -1,4 +1,4 @@
-//! The wishes of an operator for an orderer.
+//! The wishes of an operator: names, authority, challenges.
 
 use std::path::PathBuf;
 

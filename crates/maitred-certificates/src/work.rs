@@ -30,6 +30,9 @@ const MOST_AT_ONCE: usize = 10;
 /// Most steps of an order in one turn: others come next.
 const MOST_STEPS: usize = 100;
 
+/// Most names on demand that wait for their first certificate: others have to wait for them.
+const MOST_WAITING: usize = 100;
+
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 /// Time between two lines about the same fault.
@@ -475,6 +478,10 @@ impl<W: World> Work<W> {
         };
         let text = format!("{fault}; {serves}, and the next attempt is in {} min", wait.div_ceil(MINUTE));
         self.write_down(name);
+        if !is_served && !self.wishes.names.iter().any(|own| own == name) {
+            // The next client that asks for it brings it back.
+            self.names.remove(name);
+        }
         // Numbers in the words of an authority change with each answer.
         self.tell_of(level, name, &format!("{:?}", fault.kind), &text);
     }
@@ -545,15 +552,20 @@ impl<W: World> Work<W> {
         if self.wishes.on_demand.is_empty() {
             return;
         }
+        let now = self.world.now();
         for name in self.wishes.folder.take_wanted() {
+            let waiting = self.names.values().filter(|entry| entry.state.until.is_none()).count();
             let is_new = self.wishes.is_on_demand(&name) && !self.names.contains_key(&name);
-            if is_new
-                && !self.on_demand.is_refused(&name, self.world.now())
-                && self.names.len() < OnDemand::MOST_NAMES
-            {
-                self.add(&name);
-                self.look_at = 0;
+            let has_room = waiting < MOST_WAITING && self.names.len() < OnDemand::MOST_NAMES;
+            if !is_new || !has_room || self.on_demand.is_refused(&name, now) {
+                continue;
             }
+            self.add(&name);
+            // One that has failed a moment ago would only take the room of others.
+            if self.names.get_mut(&name).is_some_and(|entry| !entry.schedule.order_in(now).is_zero()) {
+                self.names.remove(&name);
+            }
+            self.look_at = 0;
         }
     }
 }

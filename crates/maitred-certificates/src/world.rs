@@ -225,7 +225,11 @@ fn run(command: &str, arguments: [&str; 3], stop: &Stop) -> Result<(), String> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(format!("{command} has ended with {status}")),
+            Ok(Some(status)) => {
+                return Err(format!(
+                    "{command} has ended with {status}; its words are in the error output of this server"
+                ));
+            }
             Ok(None) if stop.is_set() => break,
             Ok(None) if begun.elapsed() >= HOOK => break,
             Ok(None) => thread::sleep(LOOK),

@@ -234,7 +234,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The task of an orderer; none if no certificate is ordered. Read while the process has the rights of the start, which the file of an
+/// The wishes for an orderer; none if no certificate is ordered. Read while the process has the rights of the start, which the file of an
 /// account elsewhere may need.
 ///
 /// # Errors

@@ -19,9 +19,8 @@ pub fn read(
         OtlpTo::On => None,
         OtlpTo::Url(url) => Some(url.as_str()),
     };
-    let of_file = |name: &str| {
-        of_file.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
-    };
+    let of_file =
+        |name: &str| of_file.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let variable = |name: &str| std::env::var(name).ok().or_else(|| of_file(name));
     let found = Environment::read(variable, base).map_err(|what| {
         let remedy = "correct the variable, or leave it out; --otlp=off needs none";

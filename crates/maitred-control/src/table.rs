@@ -99,7 +99,7 @@ const COMMANDS: &[Command] = &[
     ),
     query(
         "otlp",
-        &[],
+        &[POOL],
         "Spans, figures and records for a collector of OpenTelemetry: sent, waiting, lost, and why.",
         otlp::otlp,
     ),

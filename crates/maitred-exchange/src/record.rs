@@ -10,7 +10,7 @@ use maitred_stats::Times;
 use maitred_trace::Signal;
 
 use crate::memory::recycle_request;
-use crate::site::{EngineRoute, Site, http_metrics, part_of_number};
+use crate::site::{EngineRoute, Site, part_of_number};
 
 /// An exchange whose response is complete: kept until its last byte has left, then written down.
 pub struct Record {
@@ -171,7 +171,7 @@ impl Site {
             let pattern = engine_route.or_else(|| self.mount_of(&outcome));
             if tracing.waiting(Signal::Metrics).is_some() {
                 let told = record.route.filter(|_| !outcome.told_route.is_empty());
-                http_metrics::record(
+                self.figures.http.record(
                     &self.figures.recorder,
                     &outcome,
                     told.or(pattern.map(|route| route.number)),

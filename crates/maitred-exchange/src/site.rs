@@ -7,7 +7,7 @@ mod database;
 mod figures;
 mod handshakes;
 mod http2;
-pub(crate) mod http_metrics;
+mod http_metrics;
 mod metrics;
 pub(crate) mod naming;
 mod outgoing;

@@ -90,10 +90,12 @@ impl Certificates {
     /// As [`set`](Self::set), by a configuration that was read again, if this process orders.
     pub(crate) fn read_again(&mut self, config: &Config, log: &Arc<Log>) {
         let known = self.wishes.as_ref().and_then(|wishes| wishes.external_account.clone());
-        self.set(acme::wishes_again(config, known), config, log);
-        if let Some(wishes) = &self.wishes {
+        let wishes = acme::wishes_again(config, known);
+        // A deploy without another wish is no reason to try again what has failed: authorities count failures.
+        if let Some(wishes) = wishes.as_ref().filter(|_| wishes != self.wishes) {
             wishes.folder.hurry();
         }
+        self.set(wishes, config, log);
     }
 
     /// Ends the orderer, within a moment.

@@ -232,7 +232,8 @@ impl Sender {
     pub(crate) fn states(&self) -> Vec<OtlpState> {
         let of = |target: &OtlpTarget| {
             let counts = self.waiting(target.signal)?.exporter.lock().counts();
-            let trouble = self.troubles[target.signal as usize].lock().unwrap_or_else(PoisonError::into_inner);
+            let trouble =
+                self.troubles[target.signal as usize].lock().unwrap_or_else(PoisonError::into_inner);
             let (signal, to) = (target.signal.name(), target.shown.clone());
             Some(OtlpState { signal, to, counts, trouble: trouble.clone() })
         };

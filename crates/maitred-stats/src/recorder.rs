@@ -117,8 +117,20 @@ impl Recorder {
     /// Counts one entry of a `Server-Timing` field of an application; nothing while it is off.
     pub fn record_timing(self: &Arc<Self>, pool: u16, route: u32, name: &str, nanos: u64) {
         if self.is_on() {
-            let name = self.names.number(name, area::names(self.run.words()));
+            let name = self.number_of(name);
             self.note(timing(TimingKey { pool, route, name }, nanos));
+        }
+    }
+
+    /// The number of a name, which stays.
+    pub fn number_of(&self, name: &str) -> u8 {
+        self.names.number(name, area::names(self.run.words()))
+    }
+
+    /// The same as [`record_timing`](Self::record_timing), without a look at the names.
+    pub fn record_numbered(self: &Arc<Self>, key: TimingKey, nanos: u64) {
+        if self.is_on() {
+            self.note(timing(key, nanos));
         }
     }
 

@@ -392,3 +392,18 @@ fn an_operator_hurries_what_has_failed_and_nothing_else() {
     test.pass(HOUR / 2);
     assert_eq!(test.orders().len(), before + 1);
 }
+
+#[test]
+fn a_name_on_demand_that_fails_waits_for_the_next_client_and_its_time() {
+    let mut test =
+        Test::with(&[], |wishes| wishes.on_demand = vec!["*.shop.example".parse().expect("a pattern")]);
+    test.world.authority.borrow_mut().refused.insert("a.shop.example".to_owned());
+    for _ in 0..20 {
+        test.wishes.folder.want("a.shop.example");
+        test.pass(30);
+    }
+    let tries = test.orders().len();
+    assert!((2..=6).contains(&tries), "{tries} orders in ten minutes");
+    test.pass(DAY);
+    assert_eq!(test.orders().len(), tries, "no client has asked since");
+}

@@ -15,7 +15,7 @@ pub(super) const OPTIONS: &[Definition] = &[
                   host leaves its names out.",
         cost: "a thread, and a look at a file each second in each process",
         worst: "all names stand in public logs",
-        ..Definition::of(Reload::Terms)
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "acme-host",
@@ -52,7 +52,7 @@ pub(super) const OPTIONS: &[Definition] = &[
                   $STATE_DIRECTORY/acme, for root /var/lib/maitred/acme, for others $XDG_DATA_HOME or ~/.local/share, and /maitred/acme.",
         cost: "some KiB for each name",
         worst: "one that does not outlive a container: each start orders anew, until the authority refuses",
-        ..Definition::of(Reload::Terms)
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "acme-profile",

@@ -14,6 +14,7 @@ use maitred_stats::exposition::series;
 use maitred_stats::{Arena, Counter, LeafKey, LockSnapshot, OTHER, Recorder, server_timing};
 
 use super::calls::Calls;
+use super::http_metrics;
 use super::naming::Naming;
 use crate::hosts::{Host, Hosts};
 
@@ -40,6 +41,8 @@ const MAX_ENTRIES: usize = 32;
 pub struct Figures {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) naming: Naming,
+    /// Requests as OpenTelemetry counts them.
+    pub(crate) http: http_metrics::Names,
     /// Calls to other servers.
     pub calls: Arc<Calls>,
     /// The routes of the mounts, by the numbers of host and mount.
@@ -99,6 +102,7 @@ impl Figures {
         Self {
             calls: Arc::new(Calls::new(arena, Arc::clone(&recorder))),
             recorder,
+            http: http_metrics::Names::default(),
             mounts: hosts.all().iter().map(|host| patterns(host).map(add).collect()).collect(),
             own: own.into_iter().flatten().cloned().map(add).collect(),
             naming,

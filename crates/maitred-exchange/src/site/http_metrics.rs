@@ -4,7 +4,7 @@
 //! under names that no entry of `Server-Timing` can have.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use maitred_http::{BodyLength, Method, Version};
 use maitred_log::Outcome;
@@ -64,18 +64,27 @@ fn unpack(number: u16, route: String) -> HttpRequests {
     HttpRequests { method, status, version, secure: number & 1 == 1, route, ..HttpRequests::default() }
 }
 
-/// Counts an exchange for these metrics. `route` is the number of the route that the application has told, or of a pattern of ours.
-pub(crate) fn record(recorder: &Arc<Recorder>, outcome: &Outcome<'_>, route: Option<u32>) {
-    if !recorder.is_on() {
-        return;
-    }
-    let head = outcome.head;
-    let number = pack(outcome.status.code(), &head.method, head.version, head.arrival.secure);
-    let route = route.unwrap_or(OTHER);
-    recorder.record_timing(number, route, DURATION, outcome.times.total());
-    recorder.record_timing(number, route, SENT, outcome.body_bytes);
-    if let BodyLength::Fixed(length) = head.body {
-        recorder.record_timing(number, route, RECEIVED, length);
+/// The numbers of the names in a recorder: a request takes no lock for them.
+#[derive(Default)]
+pub(crate) struct Names(OnceLock<[u8; 3]>);
+
+impl Names {
+    /// Counts an exchange for these metrics. `route` is the number of the route that the application has told, or of a pattern of ours.
+    pub(crate) fn record(&self, recorder: &Arc<Recorder>, outcome: &Outcome<'_>, route: Option<u32>) {
+        if !recorder.is_on() {
+            return;
+        }
+        let [duration, sent, received] =
+            *self.0.get_or_init(|| [DURATION, SENT, RECEIVED].map(|name| recorder.number_of(name)));
+        let head = outcome.head;
+        let pool = pack(outcome.status.code(), &head.method, head.version, head.arrival.secure);
+        let route = route.unwrap_or(OTHER);
+        let count = |name, value| recorder.record_numbered(TimingKey { pool, route, name }, value);
+        count(duration, outcome.times.total());
+        count(sent, outcome.body_bytes);
+        if let BodyLength::Fixed(length) = head.body {
+            count(received, length);
+        }
     }
 }
 
