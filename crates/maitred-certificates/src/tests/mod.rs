@@ -31,6 +31,8 @@ struct Fake {
     stops: Cell<bool>,
     /// The status of the operator's own URL, and the questions.
     asked: RefCell<(u16, Vec<String>)>,
+    /// A name that it says yes to in any case.
+    served: Cell<&'static str>,
     hooks: RefCell<Vec<String>>,
     random: Cell<u16>,
 }
@@ -56,7 +58,7 @@ impl World for Rc<Fake> {
     fn ask(&self, url: &str) -> Result<u16, String> {
         let mut asked = self.asked.borrow_mut();
         asked.1.push(url.to_owned());
-        Ok(asked.0)
+        Ok(if url.ends_with(self.served.get()) { 200 } else { asked.0 })
     }
 
     fn hook(&self, command: &str, [word, name, _]: [&str; 3]) -> Result<(), String> {
@@ -93,6 +95,7 @@ impl Test {
             online: Cell::new(true),
             stops: Cell::new(false),
             asked: RefCell::new((200, Vec::new())),
+            served: Cell::new("none"),
             hooks: RefCell::default(),
             random: Cell::new(7),
         });
@@ -305,10 +308,7 @@ fn another_authority_is_asked_at_once_and_the_old_certificate_serves_until_then(
 
 #[test]
 fn names_on_demand_are_asked_for_and_a_no_is_remembered() {
-    let mut test = Test::with(&[], |wishes| {
-        wishes.on_demand = vec!["*.shop.example".parse().expect("a pattern")];
-        wishes.ask = Some("http://127.0.0.1/ask".to_owned());
-    });
+    let mut test = on_demand();
     test.pass(60);
     assert_eq!(test.orders(), [""; 0]);
     test.wishes.folder.want("a.shop.example");
@@ -406,4 +406,29 @@ fn a_name_on_demand_that_fails_waits_for_the_next_client_and_its_time() {
     assert!((2..=6).contains(&tries), "{tries} orders in ten minutes");
     test.pass(DAY);
     assert_eq!(test.orders().len(), tries, "no client has asked since");
+}
+
+fn on_demand() -> Test {
+    Test::with(&[], |wishes| {
+        wishes.on_demand = vec!["*.shop.example".parse().expect("a pattern")];
+        wishes.ask = Some("http://127.0.0.1/ask".to_owned());
+    })
+}
+
+#[test]
+fn a_flood_of_names_holds_up_no_renewal() {
+    let mut test = on_demand();
+    test.wishes.folder.want("z.shop.example");
+    test.pass(60);
+    assert_eq!(test.orders(), ["z.shop.example"]);
+    test.world.passed.set(70 * DAY);
+    test.world.asked.replace((404, Vec::new()));
+    test.world.served.set("z.shop.example");
+    for number in 0..10 {
+        (0..64).for_each(|part| test.wishes.folder.want(&format!("{number}-{part}.shop.example")));
+        test.pass(30);
+    }
+    assert_eq!(test.orders(), ["z.shop.example"; 2]);
+    let asked = test.world.asked.borrow().1.len();
+    assert!((40..=61).contains(&asked), "{asked} questions in five minutes");
 }
