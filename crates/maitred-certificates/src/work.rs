@@ -354,11 +354,13 @@ impl<W: World> Work<W> {
                 entry.is_granted = true;
                 return Ok(());
             }
-            Answer::No(_) => {
+            // The next client that asks for it brings it back.
+            Answer::No(_) if !entry.is_valid(now.wall) => {
                 self.names.remove(name);
+                self.wishes.folder.forget(name);
                 return Err(HOUR);
             }
-            Answer::None(why) => why,
+            Answer::No(why) | Answer::None(why) => why,
         };
         entry.ask_at = now.steady + HOUR;
         let text = format!(

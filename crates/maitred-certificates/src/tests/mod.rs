@@ -432,3 +432,32 @@ fn a_flood_of_names_holds_up_no_renewal() {
     let asked = test.world.asked.borrow().1.len();
     assert!((40..=61).contains(&asked), "{asked} questions in five minutes");
 }
+
+#[test]
+fn a_no_at_a_renewal_is_asked_again_while_the_certificate_serves() {
+    let mut test = on_demand();
+    test.wishes.folder.want("a.shop.example");
+    test.pass(60);
+    let held = test.pem("a.shop.example");
+    // The application is being deployed.
+    test.world.passed.set(70 * DAY);
+    test.world.asked.replace((404, Vec::new()));
+    test.said();
+    test.pass(3 * HOUR);
+    assert_eq!(test.world.asked.borrow().1.len(), 4);
+    let said = test.said();
+    assert!(said.len() == 1 && said[0].starts_with("warn acme: a.shop.example: acme-ask "), "{said:?}");
+    test.world.asked.replace((200, Vec::new()));
+    test.pass(HOUR + 60);
+    assert_ne!(test.pem("a.shop.example"), held);
+    // A no about a certificate that has ended is an end: the next client begins anew.
+    test.world.asked.replace((404, Vec::new()));
+    test.world.passed.set(170 * DAY);
+    test.pass(DAY);
+    assert_eq!((test.pem("a.shop.example"), test.wishes.folder.names().len()), (None, 0));
+    assert_eq!(test.world.asked.borrow().1.len(), 1);
+    test.world.asked.replace((200, Vec::new()));
+    test.wishes.folder.want("a.shop.example");
+    test.pass(60);
+    assert!(test.pem("a.shop.example").is_some());
+}
