@@ -26,8 +26,9 @@ const LONG_WAIT: u64 = 6 * HOUR;
 const LONGEST_WAIT: u64 = DAY;
 const MONTH: u64 = 30 * DAY;
 
-/// The least wait after an order that a try had promised to succeed: Let's Encrypt takes five failed ones of a name in an hour.
-const AFTER_TRY: u64 = 15 * MINUTE;
+/// The least wait after an order that a try had promised to succeed, and between two wishes of a person: Let's Encrypt takes five failed
+/// orders of a name in an hour.
+const QUARTER: u64 = 15 * MINUTE;
 
 /// The least time between a certificate and the next order, whatever a CA says.
 const AFTER_SUCCESS: u64 = HOUR;
@@ -100,6 +101,10 @@ pub struct Schedule {
     /// Whether the last order was a try that succeeded.
     tried: bool,
     order: Pause,
+    /// The wish of the CA after a failure.
+    wanted: Pause,
+    /// The time behind the last wish of a person.
+    hurried: Pause,
     ask: Pause,
 }
 
@@ -155,7 +160,7 @@ impl Schedule {
             self.failing_since = now.wall;
         }
         self.failures = self.failures.saturating_add(1);
-        let least = if self.tried { AFTER_TRY } else { 0 };
+        let least = if self.tried { QUARTER } else { 0 };
         self.tried = false;
         self.order = Pause::new(self.wait(now).max(least), now);
     }
@@ -180,12 +185,15 @@ impl Schedule {
         }
         let wanted = fault.retry_after.map_or(0, |wait| wait.as_secs().min(MAX_RETRY_AFTER));
         self.order = Pause::new(self.order.length.max(wanted), now);
+        self.wanted = Pause::new(wanted, now);
     }
 
-    /// A person wants the next try at once. The hour after a certificate stays.
+    /// A person wants the next try at once. The hour after a certificate stays, and the wish of the CA. Not for an order that runs.
     pub fn hurry(&mut self, now: Now) {
-        if self.failures > 0 {
-            self.order = Pause::new(0, now);
+        let least = self.wanted.left(now);
+        if self.failures > 0 && self.order.left(now) > least && self.hurried.left(now) == 0 {
+            self.order = Pause::new(least, now);
+            self.hurried = Pause::new(QUARTER, now);
         }
     }
 

@@ -168,7 +168,12 @@ impl<W: World> Work<W> {
         let now = self.world.now();
         (self.held_until, self.look_at) = (0, 0);
         self.told.clear();
-        self.names.values_mut().for_each(|entry| entry.schedule.hurry(now));
+        for (name, entry) in &mut self.names {
+            // The next attempt after an order that runs has its pause.
+            if !self.running.iter().any(|running| running.name == *name) {
+                entry.schedule.hurry(now);
+            }
+        }
     }
 
     /// Takes the names of the wishes, and those on demand that have certificates.

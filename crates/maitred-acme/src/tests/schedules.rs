@@ -276,10 +276,16 @@ fn the_ca_says_how_long_no_order_is_wanted() {
 fn a_person_need_not_wait_for_the_next_try() {
     let mut world = World::new(90 * DAY);
     let order = world.until_order(YEAR, |_| Ok(None)).expect("an order");
-    world.order(&order, false, Some(Duration::from_secs(DAY)));
+    world.order(&order, false, None);
     world.schedule.hurry(world.now());
     let order = world.until_order(world.passed + 1, |_| Ok(None)).expect("an order at once");
     assert_eq!(order.to, To::Staging);
+    // The CA's own wish stays.
+    let mut world = World::new(90 * DAY);
+    let order = world.until_order(YEAR, |_| Ok(None)).expect("an order");
+    world.order(&order, false, Some(Duration::from_secs(DAY)));
+    world.schedule.hurry(world.now());
+    assert_eq!(world.schedule.order_in(world.now()), Duration::from_secs(DAY));
     let mut world = World::new(90 * DAY);
     world.first();
     world.schedule.hurry(world.now());
@@ -359,6 +365,22 @@ struct Luck {
     window: (u8, u64),
     jump: Option<i64>,
     restarts: bool,
+}
+
+#[test]
+fn a_person_in_a_hurry_all_the_time_has_five_orders_an_hour_at_most() {
+    let mut world = World::new(90 * DAY);
+    world.staging = false;
+    while world.passed < 3 * DAY {
+        match world.next() {
+            Due::Order(order) => world.order(&order, false, None),
+            _ => world.passed += 60,
+        }
+        world.schedule.hurry(world.now());
+        world.restart();
+    }
+    let at: Vec<u64> = world.orders.iter().map(|(at, _)| *at).skip_while(|at| *at < 6 * HOUR).collect();
+    assert!(at.len() > 100 && at.windows(6).all(|six| six[5] - six[0] >= HOUR), "{} orders", at.len());
 }
 
 fn luck() -> impl Strategy<Value = Luck> {

@@ -461,3 +461,16 @@ fn a_no_at_a_renewal_is_asked_again_while_the_certificate_serves() {
     test.pass(60);
     assert!(test.pem("a.shop.example").is_some());
 }
+
+#[test]
+fn an_order_that_runs_is_not_hurried() {
+    let mut test = Test::new(&["a.example"]);
+    while test.orders().is_empty() {
+        test.work.turn();
+    }
+    test.world.online.set(false);
+    test.wishes.folder.hurry();
+    test.pass(50);
+    let said = test.said();
+    assert!(said.len() == 1 && said[0].ends_with("the next attempt is in 2 min"), "{said:?}");
+}
