@@ -185,13 +185,40 @@ fn the_window_of_another_certificate_counts_for_nothing() {
 }
 
 #[test]
-fn a_ca_that_wants_every_certificate_replaced_at_once_gets_one_order_an_hour() {
-    let mut world = World::new(90 * DAY);
-    while let Some(order) = world.until_order(10 * DAY, |id| window(id, 0, 1)) {
-        world.order(&order, true, None);
+fn certificates_that_are_due_as_soon_as_they_are_issued_come_ever_more_seldom() {
+    for (life, ahead, start, most) in [
+        // A clock that is wrong, with and without restarts, and a CA that wants every certificate replaced at once.
+        (90 * DAY, 61 * DAY, None, 15),
+        (90 * DAY, 89 * DAY, None, 15),
+        (90 * DAY, 0, Some(0), 15),
+        // A short life needs them.
+        (3 * HOUR, 0, None, 240),
+    ] {
+        for restarts in [false, true] {
+            let mut world = World::new(life);
+            world.ahead = ahead as i64;
+            let told = |id: &str| start.map_or(Ok(None), |start| window(id, start, start + 1));
+            while let Some(order) = world.until_order(10 * DAY, told) {
+                world.order(&order, true, None);
+                if restarts {
+                    world.restart();
+                }
+            }
+            assert!(world.certificates.windows(2).all(|pair| pair[1] - pair[0] >= HOUR));
+            let count = world.certificates.len();
+            assert!((most - 5..=most).contains(&count), "{count} in ten days: {life} {ahead}");
+            assert_eq!(world.schedule.is_hasty(), life > DAY);
+        }
     }
-    assert!(world.certificates.windows(2).all(|pair| pair[1] - pair[0] >= HOUR));
-    assert!((230..=240).contains(&world.certificates.len()));
+    // One early renewal, such as after a mistake of the CA, says nothing yet about the others.
+    let mut world = World::new(90 * DAY);
+    world.first();
+    let order = world.until_order(YEAR, |id| window(id, 0, 1)).expect("an order");
+    world.order(&order, true, None);
+    world.until_order(YEAR, |_| Ok(None)).expect("an order");
+    assert!(world.passed > 59 * DAY);
+    world.schedule.ordering(world.now());
+    assert!(!world.schedule.is_hasty());
 }
 
 #[test]

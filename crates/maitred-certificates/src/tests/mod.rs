@@ -26,6 +26,8 @@ struct Fake {
     authority: RefCell<Authority>,
     folder: Folder,
     passed: Cell<u64>,
+    /// How far the clock of this machine is ahead of the authority's.
+    ahead: Cell<u64>,
     /// The authority answers.
     online: Cell<bool>,
     stops: Cell<bool>,
@@ -39,7 +41,7 @@ struct Fake {
 
 impl World for Rc<Fake> {
     fn now(&self) -> Now {
-        Now { wall: BEGIN + self.passed.get(), steady: self.passed.get() }
+        Now { wall: BEGIN + self.passed.get() + self.ahead.get(), steady: self.passed.get() }
     }
 
     fn random(&self) -> u16 {
@@ -92,6 +94,7 @@ impl Test {
             authority: RefCell::default(),
             folder: folder.clone(),
             passed: Cell::new(0),
+            ahead: Cell::new(0),
             online: Cell::new(true),
             stops: Cell::new(false),
             asked: RefCell::new((200, Vec::new())),
@@ -473,4 +476,15 @@ fn an_order_that_runs_is_not_hurried() {
     test.pass(50);
     let said = test.said();
     assert!(said.len() == 1 && said[0].ends_with("the next attempt is in 2 min"), "{said:?}");
+}
+
+#[test]
+fn a_clock_that_is_two_months_ahead_is_told_and_costs_an_order_a_day() {
+    let mut test = Test::new(&["a.example"]);
+    test.world.ahead.set(61 * DAY);
+    test.pass(10 * DAY);
+    let count = test.orders().len();
+    assert!((10..=16).contains(&count), "{count} orders in ten days");
+    let said = test.said();
+    assert_eq!(said.iter().filter(|line| line.contains("set the clock of this machine")).count(), count - 2);
 }
