@@ -588,7 +588,7 @@ impl<W: World> Work<W> {
             self.names.remove(name);
         }
         // Numbers in the words of an authority change with each answer.
-        self.tell_of(level, name, &format!("{:?}", fault.kind), &text);
+        self.tell_of(level, name, &format!("{:?} {:?}", fault.kind, fault.problem), &text);
     }
 
     fn ask_for_window(&mut self, name: &str, id: &str) {
@@ -648,6 +648,7 @@ impl<W: World> Work<W> {
         if self.told.get(name).is_some_and(is_known) {
             return;
         }
+        self.told.retain(|_, (at, _)| now < *at + DAY);
         self.told.insert(name.to_owned(), (now, kind.to_owned()));
         let of = if name.is_empty() || text.starts_with(name) { String::new() } else { format!("{name}: ") };
         (self.say)(level, &format!("acme: {of}{text}"));
