@@ -73,8 +73,8 @@ struct Entry {
     state: State,
     /// The mark of the file at the last look; none before.
     seen: Option<Option<Mark>>,
-    /// A certificate that the disk has not taken.
-    unsaved: Option<Vec<u8>>,
+    /// A certificate that the disk has not taken, and the time of the next attempt.
+    unsaved: Option<(u64, Vec<u8>)>,
 }
 
 impl Entry {
@@ -129,9 +129,21 @@ impl<W: World> Work<W> {
             }
         }
         self.wishes = wishes;
-        self.names.clear();
+        let earlier = std::mem::take(&mut self.names);
         self.accounts.clear();
         self.enlist();
+        for (name, earlier) in earlier.into_iter().filter(|(_, entry)| entry.unsaved.is_some()) {
+            if self.wishes.is_on_demand(&name) && !self.names.contains_key(&name) {
+                self.add(&name);
+            }
+            // The one of another authority is ordered in any case.
+            if let Some(entry) =
+                self.names.get_mut(&name).filter(|_| earlier.state.directory == self.wishes.directory)
+            {
+                let Entry { schedule, state, unsaved, .. } = earlier;
+                (entry.schedule, entry.state, entry.unsaved) = (schedule, state, unsaved);
+            }
+        }
     }
 
     /// Does what is due, and returns the time until the next turn.
@@ -262,7 +274,10 @@ impl<W: World> Work<W> {
         let now = self.world.now();
         let has_staging = staging_of(&self.wishes.directory).is_some();
         let Some(entry) = self.names.get_mut(name) else { return HOUR };
-        if let Some(pem) = entry.unsaved.take() {
+        if let Some((at, _)) = entry.unsaved.as_ref().filter(|(at, _)| *at > now.steady) {
+            return at - now.steady;
+        }
+        if let Some((_, pem)) = entry.unsaved.take() {
             return self.keep(name, pem);
         }
         match entry.schedule.next(has_staging, now) {
@@ -544,10 +559,11 @@ impl<W: World> Work<W> {
     /// Writes a new certificate; if the disk refuses, again a minute later. Returns the seconds until something is due.
     fn keep(&mut self, name: &str, pem: Vec<u8>) -> u64 {
         let saved = self.wishes.folder.save_certificate(name, &pem);
+        let now = self.world.now();
         let Some(entry) = self.names.get_mut(name) else { return HOUR };
         match saved {
             Ok(()) => {
-                let days = entry.state.until.unwrap_or_default().saturating_sub(self.world.now().wall) / DAY;
+                let days = entry.state.until.unwrap_or_default().saturating_sub(now.wall) / DAY;
                 (self.say)(
                     Level::Info,
                     &format!("acme: {name} has a new certificate, valid for {days} days"),
@@ -556,7 +572,7 @@ impl<W: World> Work<W> {
                 0
             }
             Err(error) => {
-                entry.unsaved = Some(pem);
+                entry.unsaved = Some((now.steady + MINUTE, pem));
                 let path = self.wishes.folder.certificate(name);
                 let text = format!(
                     "the new certificate cannot be written to {}: {error}; the old one serves until the disk has room and this user can write there",
