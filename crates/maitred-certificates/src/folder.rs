@@ -195,15 +195,6 @@ impl Folder {
         let _ = self.of_token(token).map(fs::remove_file);
     }
 
-    /// Gives the answer to HTTP-01 to the user whose server reads it.
-    ///
-    /// # Errors
-    /// This user may not.
-    pub fn give_http(&self, token: &str, user: u32, group: u32) -> io::Result<()> {
-        let path = self.of_token(token).ok_or(ErrorKind::InvalidInput)?;
-        std::os::unix::fs::lchown(path, Some(user), Some(group))
-    }
-
     /// Takes the answers of an orderer away that was killed.
     pub fn withdraw_all(&self) {
         for part in [HTTP, TLS_ALPN] {
