@@ -12,6 +12,7 @@ use maitred_acme::{HttpRequest, HttpResponse, Now};
 use maitred_log::Level;
 use tempfile::TempDir;
 
+use crate::orderer::warnings;
 use crate::work::Work;
 use crate::world::World;
 use crate::{ChallengeKind, Folder, Status, Wishes};
@@ -406,4 +407,22 @@ fn a_name_on_demand_that_fails_waits_for_the_next_client_and_its_time() {
     assert!((2..=6).contains(&tries), "{tries} orders in ten minutes");
     test.pass(DAY);
     assert_eq!(test.orders().len(), tries, "no client has asked since");
+}
+
+#[test]
+fn names_that_the_process_with_the_lock_does_not_order_get_a_fault() {
+    let mut test = Test::new(&["a.example"]);
+    test.pass(60);
+    let mut other = Wishes { names: vec!["a.example".to_owned(), "b.example".to_owned()], ..test.wishes.clone() };
+    let lines = warnings(&other);
+    assert!(lines.len() == 1 && lines[0].starts_with("b.example: another process orders"), "{lines:?}");
+    assert!(lines[0].contains("acme-folder"), "{lines:?}");
+    let states = ["a.example", "b.example"].map(|name| test.status(name).state);
+    assert_eq!(states, ["valid", "failing"]);
+    assert_eq!(warnings(&other), lines, "the next day, too");
+    other.names.remove(1);
+    assert_eq!(warnings(&other), [""; 0]);
+    test.work.set(Wishes { names: vec!["b.example".to_owned()], ..test.wishes.clone() });
+    test.pass(60);
+    assert_eq!(test.status("b.example").state, "valid", "an orderer of the name begins anew");
 }
