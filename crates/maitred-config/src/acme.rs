@@ -75,7 +75,7 @@ pub fn ordered(config: &Config) -> Vec<String> {
 pub fn why_not(config: &Config, name: &str) -> Option<&'static str> {
     let bare = name.trim_start_matches("*.");
     // An authority of one's own certifies what it likes.
-    (bare.parse::<Identifier>().is_err() || config.acme.authorities.is_none() && !is_public(bare))
+    (bare.parse::<Identifier>().is_err() || config.acme.directory.is_public() && !is_public(bare))
         .then_some("no public authority certifies it, so it keeps a self-signed certificate")
 }
 
@@ -365,7 +365,7 @@ mod tests {
         .config;
         assert_eq!(ordered(&config), ["a.org"]);
         assert_eq!(named(&config).len(), 4);
-        let config = loaded("app --acme on --acme-host db.internal --acme-ca /etc/hosts").config;
+        let config = loaded("app --acme on --acme-host db.internal --acme-directory https://ca.internal/dir").config;
         assert_eq!(ordered(&config), ["db.internal"]);
     }
 
