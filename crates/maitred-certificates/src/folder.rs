@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 
 use maitred_tls::{Challenges, is_token};
 use rustix::fs::{Access, FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use rustix::system::uname;
 
 use crate::name;
 use crate::state::{State, Status};
@@ -46,7 +49,15 @@ pub struct Folder(PathBuf);
 
 /// The right to order, for as long as this lives.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "the lock ends with the descriptor")] File);
+pub struct Lock(File);
+
+impl Drop for Lock {
+    /// A process that the application has forked has the descriptor, too, and would keep the lock.
+    fn drop(&mut self) {
+        let _ = self.0.set_len(0);
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
 
 /// The state of a file by which a new one is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,10 +236,23 @@ impl Folder {
             .mode(0o600)
             .open(self.0.join("lock"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Lock(file))),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Ok(()) => {
+                let lock = Lock(file);
+                // Only for the line about a process that has gone.
+                let _ = lock.0.set_len(0).and_then(|()| (&lock.0).write_all(holder(std::process::id()).as_bytes()));
+                Ok(Some(lock))
+            }
+            Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The process that has taken the lock, if it was on this machine and is gone: another one keeps its lock.
+    pub(crate) fn gone_holder(&self) -> Option<u32> {
+        let text = String::from_utf8(read(&self.0.join("lock")).ok()?).ok()?;
+        let number = text.split(' ').next()?.parse().ok()?;
+        let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
+        (text == holder(number) && test_kill_process(pid) == Err(Errno::SRCH)).then_some(number)
     }
 
     /// The mark of the last new certificate: another one than before says that there is one. It costs a stat(2).
@@ -295,6 +319,11 @@ impl Challenges for Folder {
 fn entries(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten();
     names.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| !name.starts_with('.'))
+}
+
+/// The note about the process with the lock. Machines that share a folder have process numbers of their own.
+fn holder(pid: u32) -> String {
+    format!("{pid} {}\n", uname().nodename().to_string_lossy())
 }
 
 fn make(folder: &Path) -> io::Result<()> {
@@ -400,8 +429,18 @@ mod tests {
         let first = folder.lock().expect("asked");
         assert!(first.is_some());
         assert!(folder.lock().expect("asked").is_none());
+        // As a forked child has it.
+        let copy = first.as_ref().map(|lock| lock.0.try_clone().expect("a copy"));
         drop(first);
-        assert!(folder.lock().expect("asked").is_some());
+        let second = folder.lock().expect("asked");
+        assert!(second.is_some() && copy.is_some());
+        assert_eq!(folder.gone_holder(), None, "this process lives");
+        let mut child = std::process::Command::new("true").spawn().expect("a process");
+        child.wait().expect("an end");
+        fs::write(folder.path().join("lock"), holder(child.id())).expect("written");
+        assert_eq!(folder.gone_holder(), Some(child.id()));
+        fs::write(folder.path().join("lock"), format!("{} elsewhere\n", child.id())).expect("written");
+        assert_eq!(folder.gone_holder(), None);
     }
 
     #[test]

@@ -79,13 +79,17 @@ impl Drop for Orderer {
     }
 }
 
-/// The reasons why names of this process get no certificates from the process with the lock. Such names get a fault.
+/// The reasons why the process with the lock orders no certificates for names of this process. Such names get a fault.
 pub(crate) fn warnings(wishes: &Wishes) -> Vec<String> {
     let folder = &wishes.folder;
     let has_directory = |name: &String| folder.state(name).is_some_and(|state| !state.directory.is_empty());
     let unknown: Vec<&String> = wishes.names.iter().filter(|name| !has_directory(name)).collect();
-    if unknown.is_empty() {
-        return Vec::new();
+    let gone = folder.gone_holder().map(|pid| {
+        let shown = folder.path().display();
+        format!("process {pid}, which has ordered certificates in {shown}, has ended, and a process that it has begun keeps its lock; end that one (fuser {shown}/lock)")
+    });
+    if gone.is_some() || unknown.is_empty() {
+        return gone.into_iter().collect();
     }
     let text = format!(
         "another process orders certificates in {}, and not for this name; give each server a folder of its own (acme-folder), \
