@@ -326,8 +326,23 @@ fn holder(pid: u32) -> String {
     format!("{pid} {}\n", uname().nodename().to_string_lossy())
 }
 
+/// Makes a folder and those above it. Each is synced into the one above.
 fn make(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    if folder.is_dir() || folder.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let above = folder.parent().unwrap_or(folder);
+    make(above)?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists || !folder.is_dir() => return Err(error),
+        _ => {}
+    }
+    let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+    match File::open(above) {
+        // This user may make folders there, and may not read.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+        opened => opened?.sync_all(),
+    }
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
