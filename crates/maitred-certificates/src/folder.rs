@@ -6,6 +6,7 @@
 //! accounts/HASH.json           the account at a directory
 //! certificates/NAME/current.pem  the chain, then its key      certificates/NAME/state.json  see `state`
 //! challenges/http/TOKEN        a key authorisation            challenges/tls-alpn/NAME     a key authorisation
+//! challenges/dns/HASH          an entry of the DNS that is not removed yet: its name and its value
 //! wanted/NAME                  a name that a client has asked for and that has no certificate yet
 //! hurry                        an operator wants the next attempts at once
 //! ```
@@ -30,6 +31,7 @@ const CERTIFICATES: &str = "certificates";
 const ACCOUNTS: &str = "accounts";
 const HTTP: &str = "challenges/http";
 const TLS_ALPN: &str = "challenges/tls-alpn";
+const DNS: &str = "challenges/dns";
 const WANTED: &str = "wanted";
 const CHANGED: &str = "changed";
 const HURRY: &str = "hurry";
@@ -199,6 +201,28 @@ impl Folder {
     /// Takes the answer to HTTP-01 away.
     pub fn withdraw_http(&self, token: &str) {
         let _ = self.of_token(token).map(fs::remove_file);
+    }
+
+    /// Notes an entry of the DNS before it is made.
+    pub(crate) fn note_dns(&self, name: &str, value: &str) -> io::Result<()> {
+        make(&self.0.join(DNS))?;
+        write(&self.of_dns(name, value), format!("{name} {value}").as_bytes())
+    }
+
+    /// Takes the note of an entry away.
+    pub(crate) fn forget_dns(&self, name: &str, value: &str) {
+        let _ = fs::remove_file(self.of_dns(name, value));
+    }
+
+    /// The entries of the DNS that are not removed yet: names and values.
+    pub(crate) fn noted_dns(&self) -> Vec<(String, String)> {
+        let folder = self.0.join(DNS);
+        let texts = entries(&folder).filter_map(|file| String::from_utf8(read(&folder.join(file)).ok()?).ok());
+        texts.filter_map(|text| text.split_once(' ').map(|(name, value)| (name.into(), value.into()))).collect()
+    }
+
+    fn of_dns(&self, name: &str, value: &str) -> PathBuf {
+        self.0.join(DNS).join(format!("{:016x}", hash(format!("{name} {value}").as_bytes())))
     }
 
     /// Gives the answer to HTTP-01 to the user whose server reads it.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! waits for the lock --free--> works <--new wishes--
-//!        `------------------------`--dropped--> ends, within a moment
+//!        `------------------------`--dropped--> ends, within a moment (entries of the DNS: some seconds)
 //! ```
 //! One process of a folder works; the others wait for the lock, and read what that one has ordered.
 
@@ -158,7 +158,7 @@ impl Shared {
                 let next = self.wishes().clone();
                 let same = next.folder == wishes.folder && next.authorities == wishes.authorities;
                 if !same || self.stop.is_set() {
-                    return;
+                    return work.remove_dns();
                 }
                 work.set(next.clone());
                 wishes = next;

@@ -33,6 +33,8 @@ struct Fake {
     /// The status of the operator's own URL, and the questions.
     asked: RefCell<(u16, Vec<String>)>,
     hooks: RefCell<Vec<String>>,
+    /// The server ends while a hook adds an entry.
+    stops_at_hook: Cell<bool>,
     random: Cell<u16>,
 }
 
@@ -62,6 +64,10 @@ impl World for Rc<Fake> {
 
     fn hook(&self, command: &str, [word, name, _]: [&str; 3]) -> Result<(), String> {
         self.hooks.borrow_mut().push(format!("{command} {word} {name}"));
+        if word == "add" && self.stops_at_hook.get() {
+            self.stops.set(true);
+            return Err("the server ends".to_owned());
+        }
         Ok(())
     }
 
@@ -95,6 +101,7 @@ impl Test {
             stops: Cell::new(false),
             asked: RefCell::new((200, Vec::new())),
             hooks: RefCell::default(),
+            stops_at_hook: Cell::new(false),
             random: Cell::new(7),
         });
         let mut wishes = Wishes {
@@ -425,4 +432,28 @@ fn names_that_the_process_with_the_lock_does_not_order_get_a_fault() {
     test.work.set(Wishes { names: vec!["b.example".to_owned()], ..test.wishes.clone() });
     test.pass(60);
     assert_eq!(test.status("b.example").state, "valid", "an orderer of the name begins anew");
+}
+
+#[test]
+fn an_end_removes_entries_of_the_dns_and_is_no_fault() {
+    let mut test = Test::with(&["a.example"], |wishes| {
+        wishes.challenges = vec![ChallengeKind::Dns01];
+        wishes.hook = Some("/opt/dns".to_owned());
+    });
+    test.world.authority.borrow_mut().kind = Some("dns-01");
+    let hooks = |test: &Test| test.world.hooks.borrow().len();
+    while hooks(&test) == 0 {
+        test.pass(1);
+    }
+    assert_eq!(test.wishes.folder.noted_dns().len(), 1);
+    test.restart();
+    assert_eq!(test.world.hooks.borrow()[1], "/opt/dns remove _acme-challenge.a.example", "behind a kill");
+    test.world.stops_at_hook.set(true);
+    while !test.world.stops.get() {
+        let wait = test.work.turn().as_secs();
+        test.world.passed.set(test.world.passed.get() + wait);
+    }
+    assert_eq!(test.status("a.example").fault, None);
+    test.work.remove_dns();
+    assert_eq!((test.wishes.folder.noted_dns().len(), hooks(&test)), (0, 4));
 }
