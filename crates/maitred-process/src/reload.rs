@@ -91,7 +91,7 @@ impl Reload {
         self.running = next;
         self.origins = loaded.origins;
         if orders {
-            self.certificates.read_again(&self.running, log);
+            self.certificates.read_again(&self.running, &self.origins, log);
         }
         for line in &plan.lines {
             log.info(format_args!("{line}"));
