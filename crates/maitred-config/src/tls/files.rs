@@ -311,7 +311,11 @@ mod tests {
         fs::write(&same, "one").expect("written");
         files.ordered = [(same.clone(), b"one".to_vec()), (other.clone(), b"two".to_vec())].into();
         let files = files.handed();
-        assert_eq!((files.get(&same), files.get(&other)), (None, Some(&b"two"[..])), "of ACME the others alone");
+        assert_eq!(
+            (files.get(&same), files.get(&other)),
+            (None, Some(&b"two"[..])),
+            "of ACME the others alone"
+        );
         let read = Files::from_json(&files.to_json()).expect("the same");
         assert_eq!(read, files);
         assert!(read.has_all(&config));
