@@ -166,7 +166,7 @@ impl<W: World> Work<W> {
         let mut state = self.wishes.folder.state(name).unwrap_or_default();
         state.ordering = false;
         if state.directory != self.wishes.directory {
-            // What another authority has said counts for nothing.
+            // Waits and windows of another CA count for nothing.
             state =
                 State { directory: self.wishes.directory.clone(), issuer: state.issuer, ..State::default() };
         }
@@ -506,7 +506,7 @@ impl<W: World> Work<W> {
         if let Ok(Some(window)) = &answer
             && let Some(page) = &window.explanation
         {
-            self.tell(Level::Info, name, &format!("the authority wants an earlier renewal: {page}"));
+            self.tell(Level::Info, name, &format!("the CA wants an earlier renewal: {page}"));
         }
         let now = self.world.now();
         if let Some(entry) = self.names.get_mut(name) {
@@ -515,9 +515,9 @@ impl<W: World> Work<W> {
         self.write_down(name);
     }
 
-    // What is written down and said.
+    // Files and lines.
 
-    /// Saves the state of a name. What the disk refuses is saved at the next change.
+    /// Saves the state of a name. A state that the disk refuses is saved at the next change.
     fn write_down(&mut self, name: &str) {
         if let Err(error) = self.save(name) {
             self.hold(&error);
