@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use base64ct::{Base64, Encoding};
 use serde_json::{Value, json};
 
-use maitred_server::tls::{Identity, system_clock};
+use maitred_certificates::{Held, check_chain};
+use maitred_server::tls::system_clock;
 
 use super::development;
 use crate::accounts::shown_user;
@@ -125,16 +126,23 @@ impl Files {
         Ok(files)
     }
 
-    /// Adds the certificates by ACME. The place of a file that is missing or broken is taken by the known certificate, else by a self-signed one:
-    /// there always is one.
+    /// Adds the certificates by ACME. In the place of a file that is missing, broken, ended, or older than the known certificate, as one from a
+    /// backup, there is the known certificate, else a self-signed one: there always is one.
     pub(super) fn complete(&mut self, config: &Config, known: Option<&Self>) {
         for (name, path) in acme::files(config) {
-            let found = read(&path).ok().filter(|pem| is_for(pem, &name));
-            let is_valid = |pem: &&[u8]| is_for(pem, &name) && !has_ended(pem);
-            let known = || known.and_then(|known| known.get(&path)).filter(is_valid).map(<[u8]>::to_vec);
-            if let Some(pem) = found.or_else(known).or_else(|| development::for_name(&name)) {
-                self.contents.insert(path, pem);
-            }
+            let held = |pem: Vec<u8>| {
+                let held = check_chain(&pem, &pem, &[name.parse().ok()?], system_clock()).ok()?;
+                Some((held, pem))
+            };
+            let known = known.and_then(|known| known.get(&path));
+            let own = known.filter(|pem| development::is_self_signed(pem));
+            let known = known.filter(|_| own.is_none()).and_then(|pem| held(pem.to_vec()));
+            let pem = match (read(&path).ok().and_then(held), known) {
+                (Some((new, _)), Some((old, pem))) if is_older(&new, &old) => Some(pem),
+                (Some((_, pem)), _) | (None, Some((_, pem))) => Some(pem),
+                (None, None) => development::for_name(&name, own),
+            };
+            self.contents.extend(pem.map(|pem| (path, pem)));
         }
     }
 
@@ -180,12 +188,9 @@ impl Files {
     }
 }
 
-fn is_for(pem: &[u8], name: &str) -> bool {
-    Identity::from_pem(pem, pem).is_ok_and(|identity| identity.info().names.iter().any(|own| own == name))
-}
-
-fn has_ended(pem: &[u8]) -> bool {
-    Identity::from_pem(pem, pem).is_ok_and(|identity| identity.info().certificate.not_after <= system_clock())
+/// Another authority, or a profile of shorter certificates, may change one of both.
+fn is_older(new: &Held, old: &Held) -> bool {
+    new.not_before < old.not_before && new.not_after < old.not_after
 }
 
 /// The reason why a file has not been read.
@@ -269,6 +274,7 @@ impl Stamps {
 
 #[cfg(test)]
 mod tests {
+    use maitred_server::tls::Identity;
     use tempfile::TempDir;
 
     use super::*;
@@ -326,5 +332,46 @@ mod tests {
         assert_ne!(after, before);
         fs::remove_file(&path).expect("removed");
         assert_ne!(Stamps::of(&config), after);
+    }
+
+    #[test]
+    fn only_a_better_certificate_replaces_the_known_one() {
+        /// Seventy days ago.
+        fn then() -> u64 {
+            system_clock() - 70 * 24 * 60 * 60
+        }
+        /// 2020-09-13.
+        fn long_ago() -> u64 {
+            1_600_000_000
+        }
+        let folder = TempDir::new().expect("a folder");
+        let mut config = Config::with_defaults();
+        config.site.acme = crate::acme_values::Acme::On(None);
+        config.acme.hosts = vec!["shop.example".parse().expect("a name")];
+        config.acme.folder = Some(folder.path().to_owned());
+        let path = acme::folder(&config).certificate("shop.example");
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        let made = |clock: fn() -> u64| {
+            let (_, pem) = Identity::development(&["shop.example".to_owned()], clock).expect("made");
+            format!("{}{}", pem.certificate, pem.key).into_bytes()
+        };
+        let completed = |known: &[u8]| {
+            let known = Files { contents: [(path.clone(), known.to_vec())].into(), ..Files::default() };
+            let mut files = Files::default();
+            files.complete(&config, Some(&known));
+            files.contents.remove(&path).expect("there always is one")
+        };
+        let own = made(system_clock);
+        for broken in [made(long_ago), b"nothing".to_vec()] {
+            fs::write(&path, broken).expect("written");
+            assert_eq!(completed(&own), own);
+        }
+        let in_file = made(then);
+        assert_ne!(completed(&in_file), in_file, "it would end soon");
+        fs::write(&path, &in_file).expect("written");
+        assert_eq!(completed(&own), in_file, "a self-signed one stands in");
+        let held = |not_before, not_after| Held { id: None, not_before, not_after };
+        assert!(is_older(&held(1, 5), &held(2, 6)), "a backup");
+        assert!(!is_older(&held(3, 5), &held(2, 6)), "certificates may be shorter now");
     }
 }

@@ -45,7 +45,8 @@ pub(super) fn identities(
             .map_err(|error| problem(origins.describe("acme"), &path.display().to_string(), &error))?;
         let is_own = identity.info().certificate.is_self_signed;
         let shown = if is_own { format!("self-signed for {name}") } else { path.display().to_string() };
-        let is_asked_for = is_own && acme::is_pattern_on_demand(config, &name);
+        let is_asked_for =
+            is_own && (acme::is_pattern_on_demand(config, &name) || acme::is_on_demand(config, &name));
         let heard = heard.clone();
         let identity =
             if is_asked_for { identity.with_hearer(move |name| heard.note(name)) } else { identity };
