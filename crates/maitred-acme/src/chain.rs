@@ -90,6 +90,10 @@ impl Chain {
 }
 
 impl Held {
+    pub(crate) fn life(&self) -> u64 {
+        self.not_after.saturating_sub(self.not_before)
+    }
+
     /// A sentence about the clock, if the certificate is not valid yet.
     pub fn warning(&self, now: u64) -> Option<&'static str> {
         (now < self.not_before)

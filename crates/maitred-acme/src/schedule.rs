@@ -26,10 +26,11 @@ const LONG_WAIT: u64 = 6 * HOUR;
 const LONGEST_WAIT: u64 = DAY;
 const MONTH: u64 = 30 * DAY;
 
-/// The least wait after an order that a try had promised to succeed: Let's Encrypt takes five failed ones of a name in an hour.
-const AFTER_TRY: u64 = 15 * MINUTE;
+/// The least wait after an order that a try had promised to succeed, and between two wishes of a person: Let's Encrypt takes five failed
+/// orders of a name in an hour.
+const QUARTER: u64 = 15 * MINUTE;
 
-/// The least time between a certificate and the next order, whatever a CA says.
+/// The least time between a certificate and the next order, whatever a CA says: doubled up to a day while each certificate is due at once.
 const AFTER_SUCCESS: u64 = HOUR;
 
 /// The longest wait that a CA may ask for after a failure.
@@ -99,7 +100,13 @@ pub struct Schedule {
     failing_since: u64,
     /// Whether the last order was a try that succeeded.
     tried: bool,
+    /// How many certificates in succession were renewed in the first quarter of their lives.
+    early: u32,
     order: Pause,
+    /// The wish of the CA after a failure.
+    wanted: Pause,
+    /// The time behind the last wish of a person.
+    hurried: Pause,
     ask: Pause,
 }
 
@@ -153,18 +160,20 @@ impl Schedule {
     pub fn ordering(&mut self, now: Now) {
         if self.failures == 0 {
             self.failing_since = now.wall;
+            let is_early = self.held.as_ref().is_some_and(|held| self.order.age(now) < held.life() / 4);
+            self.early = if is_early { self.early.saturating_add(1) } else { 0 };
         }
         self.failures = self.failures.saturating_add(1);
-        let least = if self.tried { AFTER_TRY } else { 0 };
+        let least = if self.tried { QUARTER } else { 0 };
         self.tried = false;
         self.order = Pause::new(self.wait(now).max(least), now);
     }
 
     /// The order has given a certificate, which is in use now.
     pub fn issued(&mut self, held: Held, random: u16, now: Now) {
-        self.order = Pause::new(AFTER_SUCCESS, now);
-        let (order, attempt) = (self.order, self.attempt);
-        *self = Self { held: Some(held), place: random, order, attempt, ..Self::default() };
+        self.order = Pause::new((AFTER_SUCCESS << self.early.min(5)).min(DAY), now);
+        let (order, attempt, early) = (self.order, self.attempt, self.early);
+        *self = Self { held: Some(held), place: random, order, attempt, early, ..Self::default() };
     }
 
     /// The try has given a certificate, which is thrown away: the real order may follow.
@@ -180,12 +189,15 @@ impl Schedule {
         }
         let wanted = fault.retry_after.map_or(0, |wait| wait.as_secs().min(MAX_RETRY_AFTER));
         self.order = Pause::new(self.order.length.max(wanted), now);
+        self.wanted = Pause::new(wanted, now);
     }
 
-    /// A person wants the next try at once. The hour after a certificate stays.
+    /// A person wants the next try at once. The hour after a certificate stays, and the wish of the CA. Not for an order that runs.
     pub fn hurry(&mut self, now: Now) {
-        if self.failures > 0 {
-            self.order = Pause::new(0, now);
+        let least = self.wanted.left(now);
+        if self.failures > 0 && self.order.left(now) > least && self.hurried.left(now) == 0 {
+            self.order = Pause::new(least, now);
+            self.hurried = Pause::new(QUARTER, now);
         }
     }
 
@@ -208,7 +220,7 @@ impl Schedule {
     /// When the certificate is to be renewed, in seconds since 1970. `None`: there is no certificate.
     pub fn renewal(&self) -> Option<u64> {
         let held = self.held.as_ref()?;
-        let life = held.not_after.saturating_sub(held.not_before);
+        let life = held.life();
         let part = |span: u64| span.saturating_mul(u64::from(self.place)) / 65_536;
         let after = if life < SHORT_LIFE { life / 2 } else { life / 3 * 2 };
         let own = held.not_before.saturating_add(after + part(life / 30));
@@ -229,6 +241,11 @@ impl Schedule {
         self.failures
     }
 
+    /// Whether one certificate after the other was renewed long before it had to be: the clock is wrong, or the window that the CA tells.
+    pub fn is_hasty(&self) -> bool {
+        self.early > 1
+    }
+
     fn wait(&self, now: Now) -> u64 {
         if now.wall.saturating_sub(self.failing_since) > MONTH {
             return LONGEST_WAIT;
@@ -243,6 +260,12 @@ impl Schedule {
 impl Pause {
     fn new(length: u64, now: Now) -> Self {
         Self { since: now.wall, length, end: Some(now.steady.saturating_add(length)) }
+    }
+
+    /// The seconds since its start, by the clock that has seen more of them: the steady one has seen none before a restart.
+    fn age(&self, now: Now) -> u64 {
+        let steady = self.end.map_or(0, |end| now.steady.saturating_add(self.length).saturating_sub(end));
+        steady.max(now.wall.saturating_sub(self.since))
     }
 
     /// The rest of the pause, in seconds.

@@ -128,6 +128,11 @@ impl Folder {
         write(&self.0.join(CHANGED), b"")
     }
 
+    /// Removes all that is kept of a name, and tells the servers. What the disk refuses stays.
+    pub(crate) fn forget(&self, name: &str) {
+        let _ = fs::remove_dir_all(self.of_name(name)).and_then(|()| write(&self.0.join(CHANGED), b""));
+    }
+
     /// The state of a name; none if there is none that can be read.
     pub fn state(&self, name: &str) -> Option<State> {
         serde_json::from_slice(&read(&self.of_name(name).join("state.json")).ok()?).ok()

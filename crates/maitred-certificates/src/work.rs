@@ -8,7 +8,7 @@
 //! orders too often. Waits for nothing but calls and hooks: the time of the next turn is returned. Leaves out: when something is due
 //! (`Schedule` of maitred-acme).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use maitred_acme::{
 use maitred_log::Level;
 
 use crate::Mark;
-use crate::on_demand::OnDemand;
+use crate::on_demand::{Answer, Kind, OnDemand};
 use crate::state::{self, State};
 use crate::wishes::Wishes;
 use crate::world::World;
@@ -63,12 +63,29 @@ pub(crate) struct Work<W> {
 
 struct Entry {
     identifier: Identifier,
+    /// The name is one of the configuration, none on demand.
+    is_own: bool,
+    /// The name needs no further question before its next certificate.
+    is_granted: bool,
+    /// No question before this time.
+    ask_at: u64,
     schedule: Schedule,
     state: State,
     /// The mark of the file at the last look; none before.
     seen: Option<Option<Mark>>,
     /// A certificate that the disk has not taken.
     unsaved: Option<Vec<u8>>,
+}
+
+impl Entry {
+    /// Its place among the names that are due: names on demand without a valid certificate are the last, else the earliest end is the first.
+    fn rank(&self, now: u64) -> (bool, u64) {
+        (!self.is_own && !self.is_valid(now), self.state.until.unwrap_or_default())
+    }
+
+    fn is_valid(&self, now: u64) -> bool {
+        self.state.until.is_some_and(|until| until > now)
+    }
 }
 
 struct Running {
@@ -131,12 +148,14 @@ impl<W: World> Work<W> {
             self.hurry();
         }
         self.take_wanted();
+        wait = wait.min(self.take_new());
         self.step_all();
         let now = self.world.now();
         if now.steady >= self.look_at {
             self.look();
         }
-        for name in self.names.keys().cloned().collect::<Vec<_>>() {
+        let ranked = self.names.iter().map(|(name, entry)| (entry.rank(now.wall), name.clone()));
+        for (_, name) in ranked.collect::<BTreeSet<_>>() {
             if self.world.stops() {
                 return Duration::ZERO;
             }
@@ -156,7 +175,12 @@ impl<W: World> Work<W> {
         let now = self.world.now();
         (self.held_until, self.look_at) = (0, 0);
         self.told.clear();
-        self.names.values_mut().for_each(|entry| entry.schedule.hurry(now));
+        for (name, entry) in &mut self.names {
+            // The next attempt after an order that runs has its pause.
+            if !self.running.iter().any(|running| running.name == *name) {
+                entry.schedule.hurry(now);
+            }
+        }
     }
 
     /// Takes the names of the wishes, and those on demand that have certificates.
@@ -169,7 +193,12 @@ impl<W: World> Work<W> {
     }
 
     fn add(&mut self, name: &str) {
-        let Ok(identifier) = name.parse::<Identifier>() else { return };
+        self.entry(name).into_iter().for_each(|entry| _ = self.names.insert(name.to_owned(), entry));
+    }
+
+    /// A name as the folder knows it.
+    fn entry(&self, name: &str) -> Option<Entry> {
+        let identifier = name.parse::<Identifier>().ok()?;
         let mut state = self.wishes.folder.state(name).unwrap_or_default();
         state.ordering = false;
         if state.directory != self.wishes.directory {
@@ -179,7 +208,17 @@ impl<W: World> Work<W> {
         }
         let schedule = serde_json::from_value(state.schedule.clone()).ok();
         let schedule = schedule.unwrap_or_else(|| Schedule::new(self.world.random()));
-        self.names.insert(name.to_owned(), Entry { identifier, schedule, state, seen: None, unsaved: None });
+        let is_own = self.wishes.names.iter().any(|own| own == name);
+        Some(Entry {
+            identifier,
+            is_own,
+            is_granted: is_own,
+            ask_at: 0,
+            schedule,
+            state,
+            seen: None,
+            unsaved: None,
+        })
     }
 
     /// Looks at the files: a certificate that is broken or missing is ordered again.
@@ -248,16 +287,7 @@ impl<W: World> Work<W> {
 
     fn begin(&mut self, name: &str, order: Order) -> Result<(), u64> {
         let now = self.world.now();
-        if self.wishes.is_on_demand(name) && !self.wishes.names.iter().any(|own| own == name) {
-            match self.on_demand.may(name, self.wishes.ask.as_deref(), &self.world) {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.names.remove(name);
-                    return Ok(());
-                }
-                Err(wait) => return Err(wait),
-            }
-        }
+        self.ask_again(name)?;
         let directory = match order.to {
             To::Production => self.wishes.directory.clone(),
             To::Staging => staging_of(&self.wishes.directory).unwrap_or_default().to_owned(),
@@ -281,6 +311,75 @@ impl<W: World> Work<W> {
         let ordering = Ordering::new(&settings, account, identifiers, order.replaces, order.attempt);
         self.running.push(Running { name: name.to_owned(), to: order.to, ordering, resume_at: 0 });
         Ok(())
+    }
+
+    // Names on demand.
+
+    /// Takes the names that clients have asked for. One that has failed a moment ago would only take the room of others.
+    fn take_wanted(&mut self) {
+        if self.wishes.on_demand.is_empty() {
+            return;
+        }
+        let now = self.world.now();
+        for name in self.wishes.folder.take_wanted() {
+            let is_new = self.wishes.is_on_demand(&name) && !self.names.contains_key(&name);
+            if is_new
+                && !self.on_demand.is_refused(&name, now)
+                && self.entry(&name).is_some_and(|mut entry| entry.schedule.order_in(now).is_zero())
+            {
+                self.on_demand.want(name);
+            }
+        }
+    }
+
+    /// Takes the next new name, if it is served. Returns the seconds until another one can be.
+    fn take_new(&mut self) -> u64 {
+        let is_waiting = |entry: &&Entry| !entry.is_own && entry.state.until.is_none();
+        let waiting = self.names.values().filter(is_waiting).count();
+        if waiting >= MOST_WAITING || self.names.len() >= OnDemand::MOST_NAMES {
+            return HOUR;
+        }
+        match self.on_demand.next(self.wishes.ask.as_deref(), &self.world) {
+            Err(wait) => return wait,
+            Ok(Some(name)) if self.wishes.is_on_demand(&name) && !self.names.contains_key(&name) => {
+                self.add(&name);
+                self.names.entry(name).and_modify(|entry| entry.is_granted = true);
+                self.look_at = 0;
+            }
+            Ok(_) => {}
+        }
+        0
+    }
+
+    /// Asks whether a name on demand is still served, before its certificate is renewed.
+    ///
+    /// # Errors
+    /// It is not now: the seconds until the next question.
+    fn ask_again(&mut self, name: &str) -> Result<(), u64> {
+        let now = self.world.now();
+        let Some(entry) = self.names.get_mut(name).filter(|entry| !entry.is_granted) else { return Ok(()) };
+        if entry.ask_at > now.steady {
+            return Err(entry.ask_at - now.steady);
+        }
+        let why = match self.on_demand.may(name, Kind::Renewed, self.wishes.ask.as_deref(), &self.world)? {
+            Answer::Yes => {
+                entry.is_granted = true;
+                return Ok(());
+            }
+            // The next client that asks for it brings it back.
+            Answer::No(_) if !entry.is_valid(now.wall) => {
+                self.names.remove(name);
+                self.wishes.folder.forget(name);
+                return Err(HOUR);
+            }
+            Answer::No(why) | Answer::None(why) => why,
+        };
+        entry.ask_at = now.steady + HOUR;
+        let text = format!(
+            "acme-ask does not say that the name is served ({why}): its certificate is not renewed until it does; it is asked again every hour"
+        );
+        self.tell(Level::Warn, name, &text);
+        Err(HOUR)
     }
 
     /// Begins no order for some time, as the folder cannot be written. Returns the seconds.
@@ -451,11 +550,14 @@ impl<W: World> Work<W> {
             return;
         }
         entry.schedule.issued(issued.held.clone(), random, now);
+        entry.is_granted = entry.is_own;
         entry.state.until = Some(issued.held.not_after);
         entry.state.fault = None;
         entry.state.issuer = Some(self.wishes.directory.clone());
         self.told.remove(name);
-        for note in &issued.notes {
+        let haste = "certificates are due as soon as they are issued: set the clock of this machine; if it is right, report it to the authority, whose renewal information is wrong; the pause between orders grows up to a day";
+        let haste = entry.schedule.is_hasty().then(|| haste.to_owned());
+        for note in issued.notes.iter().chain(&haste) {
             (self.say)(Level::Warn, &format!("acme: {name}: {note}"));
         }
         self.keep(name, format!("{}{}", issued.chain_pem, issued.key_pem).into_bytes());
@@ -492,17 +594,18 @@ impl<W: World> Work<W> {
         let now = self.world.now();
         let Some(entry) = self.names.get_mut(name) else { return };
         entry.schedule.failed(fault, now);
+        entry.is_granted = entry.is_own;
         entry.state.ordering = false;
         entry.state.fault = Some(state::Fault { at: now.wall, text: fault.to_string() });
         let wait = entry.schedule.order_in(now).as_secs();
-        let is_served = entry.state.until.is_some_and(|until| until > now.wall);
+        let (is_own, is_served) = (entry.is_own, entry.is_valid(now.wall));
         let (level, serves) = match is_served {
             true => (Level::Warn, "the old certificate serves on"),
             false => (Level::Error, "clients get a self-signed certificate"),
         };
         let text = format!("{fault}; {serves}, and the next attempt is in {} min", wait.div_ceil(MINUTE));
         self.write_down(name);
-        if !is_served && !self.wishes.names.iter().any(|own| own == name) {
+        if !is_served && !is_own {
             // The next client that asks for it brings it back.
             self.names.remove(name);
         }
@@ -570,26 +673,5 @@ impl<W: World> Work<W> {
         self.told.insert(name.to_owned(), (now, kind.to_owned()));
         let of = if name.is_empty() || text.starts_with(name) { String::new() } else { format!("{name}: ") };
         (self.say)(level, &format!("acme: {of}{text}"));
-    }
-
-    fn take_wanted(&mut self) {
-        if self.wishes.on_demand.is_empty() {
-            return;
-        }
-        let now = self.world.now();
-        for name in self.wishes.folder.take_wanted() {
-            let waiting = self.names.values().filter(|entry| entry.state.until.is_none()).count();
-            let is_new = self.wishes.is_on_demand(&name) && !self.names.contains_key(&name);
-            let has_room = waiting < MOST_WAITING && self.names.len() < OnDemand::MOST_NAMES;
-            if !is_new || !has_room || self.on_demand.is_refused(&name, now) {
-                continue;
-            }
-            self.add(&name);
-            // One that has failed a moment ago would only take the room of others.
-            if self.names.get_mut(&name).is_some_and(|entry| !entry.schedule.order_in(now).is_zero()) {
-                self.names.remove(&name);
-            }
-            self.look_at = 0;
-        }
     }
 }

@@ -185,13 +185,40 @@ fn the_window_of_another_certificate_counts_for_nothing() {
 }
 
 #[test]
-fn a_ca_that_wants_every_certificate_replaced_at_once_gets_one_order_an_hour() {
-    let mut world = World::new(90 * DAY);
-    while let Some(order) = world.until_order(10 * DAY, |id| window(id, 0, 1)) {
-        world.order(&order, true, None);
+fn certificates_that_are_due_as_soon_as_they_are_issued_come_ever_more_seldom() {
+    for (life, ahead, start, most) in [
+        // A clock that is wrong, with and without restarts, and a CA that wants every certificate replaced at once.
+        (90 * DAY, 61 * DAY, None, 15),
+        (90 * DAY, 89 * DAY, None, 15),
+        (90 * DAY, 0, Some(0), 15),
+        // A short life needs them.
+        (3 * HOUR, 0, None, 240),
+    ] {
+        for restarts in [false, true] {
+            let mut world = World::new(life);
+            world.ahead = ahead as i64;
+            let told = |id: &str| start.map_or(Ok(None), |start| window(id, start, start + 1));
+            while let Some(order) = world.until_order(10 * DAY, told) {
+                world.order(&order, true, None);
+                if restarts {
+                    world.restart();
+                }
+            }
+            assert!(world.certificates.windows(2).all(|pair| pair[1] - pair[0] >= HOUR));
+            let count = world.certificates.len();
+            assert!((most - 5..=most).contains(&count), "{count} in ten days: {life} {ahead}");
+            assert_eq!(world.schedule.is_hasty(), life > DAY);
+        }
     }
-    assert!(world.certificates.windows(2).all(|pair| pair[1] - pair[0] >= HOUR));
-    assert!((230..=240).contains(&world.certificates.len()));
+    // One early renewal, such as after a mistake of the CA, says nothing yet about the others.
+    let mut world = World::new(90 * DAY);
+    world.first();
+    let order = world.until_order(YEAR, |id| window(id, 0, 1)).expect("an order");
+    world.order(&order, true, None);
+    world.until_order(YEAR, |_| Ok(None)).expect("an order");
+    assert!(world.passed > 59 * DAY);
+    world.schedule.ordering(world.now());
+    assert!(!world.schedule.is_hasty());
 }
 
 #[test]
@@ -276,10 +303,16 @@ fn the_ca_says_how_long_no_order_is_wanted() {
 fn a_person_need_not_wait_for_the_next_try() {
     let mut world = World::new(90 * DAY);
     let order = world.until_order(YEAR, |_| Ok(None)).expect("an order");
-    world.order(&order, false, Some(Duration::from_secs(DAY)));
+    world.order(&order, false, None);
     world.schedule.hurry(world.now());
     let order = world.until_order(world.passed + 1, |_| Ok(None)).expect("an order at once");
     assert_eq!(order.to, To::Staging);
+    // The CA's own wish stays.
+    let mut world = World::new(90 * DAY);
+    let order = world.until_order(YEAR, |_| Ok(None)).expect("an order");
+    world.order(&order, false, Some(Duration::from_secs(DAY)));
+    world.schedule.hurry(world.now());
+    assert_eq!(world.schedule.order_in(world.now()), Duration::from_secs(DAY));
     let mut world = World::new(90 * DAY);
     world.first();
     world.schedule.hurry(world.now());
@@ -359,6 +392,22 @@ struct Luck {
     window: (u8, u64),
     jump: Option<i64>,
     restarts: bool,
+}
+
+#[test]
+fn a_person_in_a_hurry_all_the_time_has_five_orders_an_hour_at_most() {
+    let mut world = World::new(90 * DAY);
+    world.staging = false;
+    while world.passed < 3 * DAY {
+        match world.next() {
+            Due::Order(order) => world.order(&order, false, None),
+            _ => world.passed += 60,
+        }
+        world.schedule.hurry(world.now());
+        world.restart();
+    }
+    let at: Vec<u64> = world.orders.iter().map(|(at, _)| *at).skip_while(|at| *at < 6 * HOUR).collect();
+    assert!(at.len() > 100 && at.windows(6).all(|six| six[5] - six[0] >= HOUR), "{} orders", at.len());
 }
 
 fn luck() -> impl Strategy<Value = Luck> {

@@ -27,11 +27,15 @@ struct Fake {
     authority: RefCell<Authority>,
     folder: Folder,
     passed: Cell<u64>,
+    /// How far the clock of this machine is ahead of the authority's.
+    ahead: Cell<u64>,
     /// The authority answers.
     online: Cell<bool>,
     stops: Cell<bool>,
     /// The status of the operator's own URL, and the questions.
     asked: RefCell<(u16, Vec<String>)>,
+    /// A name that it says yes to in any case.
+    served: Cell<&'static str>,
     hooks: RefCell<Vec<String>>,
     /// The server ends while a hook adds an entry.
     stops_at_hook: Cell<bool>,
@@ -40,7 +44,7 @@ struct Fake {
 
 impl World for Rc<Fake> {
     fn now(&self) -> Now {
-        Now { wall: BEGIN + self.passed.get(), steady: self.passed.get() }
+        Now { wall: BEGIN + self.passed.get() + self.ahead.get(), steady: self.passed.get() }
     }
 
     fn random(&self) -> u16 {
@@ -59,7 +63,7 @@ impl World for Rc<Fake> {
     fn ask(&self, url: &str) -> Result<u16, String> {
         let mut asked = self.asked.borrow_mut();
         asked.1.push(url.to_owned());
-        Ok(asked.0)
+        Ok(if url.ends_with(self.served.get()) { 200 } else { asked.0 })
     }
 
     fn hook(&self, command: &str, [word, name, _]: [&str; 3]) -> Result<(), String> {
@@ -97,9 +101,11 @@ impl Test {
             authority: RefCell::default(),
             folder: folder.clone(),
             passed: Cell::new(0),
+            ahead: Cell::new(0),
             online: Cell::new(true),
             stops: Cell::new(false),
             asked: RefCell::new((200, Vec::new())),
+            served: Cell::new("none"),
             hooks: RefCell::default(),
             stops_at_hook: Cell::new(false),
             random: Cell::new(7),
@@ -313,10 +319,7 @@ fn another_authority_is_asked_at_once_and_the_old_certificate_serves_until_then(
 
 #[test]
 fn names_on_demand_are_asked_for_and_a_no_is_remembered() {
-    let mut test = Test::with(&[], |wishes| {
-        wishes.on_demand = vec!["*.shop.example".parse().expect("a pattern")];
-        wishes.ask = Some("http://127.0.0.1/ask".to_owned());
-    });
+    let mut test = on_demand();
     test.pass(60);
     assert_eq!(test.orders(), [""; 0]);
     test.wishes.folder.want("a.shop.example");
@@ -456,4 +459,82 @@ fn an_end_removes_entries_of_the_dns_and_is_no_fault() {
     assert_eq!(test.status("a.example").fault, None);
     test.work.remove_dns();
     assert_eq!((test.wishes.folder.noted_dns().len(), hooks(&test)), (0, 4));
+}
+
+fn on_demand() -> Test {
+    Test::with(&[], |wishes| {
+        wishes.on_demand = vec!["*.shop.example".parse().expect("a pattern")];
+        wishes.ask = Some("http://127.0.0.1/ask".to_owned());
+    })
+}
+
+#[test]
+fn a_flood_of_names_holds_up_no_renewal() {
+    let mut test = on_demand();
+    test.wishes.folder.want("z.shop.example");
+    test.pass(60);
+    assert_eq!(test.orders(), ["z.shop.example"]);
+    test.world.passed.set(70 * DAY);
+    test.world.asked.replace((404, Vec::new()));
+    test.world.served.set("z.shop.example");
+    for number in 0..10 {
+        (0..64).for_each(|part| test.wishes.folder.want(&format!("{number}-{part}.shop.example")));
+        test.pass(30);
+    }
+    assert_eq!(test.orders(), ["z.shop.example"; 2]);
+    let asked = test.world.asked.borrow().1.len();
+    assert!((40..=61).contains(&asked), "{asked} questions in five minutes");
+}
+
+#[test]
+fn a_no_at_a_renewal_is_asked_again_while_the_certificate_serves() {
+    let mut test = on_demand();
+    test.wishes.folder.want("a.shop.example");
+    test.pass(60);
+    let held = test.pem("a.shop.example");
+    // The application is being deployed.
+    test.world.passed.set(70 * DAY);
+    test.world.asked.replace((404, Vec::new()));
+    test.said();
+    test.pass(3 * HOUR);
+    assert_eq!(test.world.asked.borrow().1.len(), 4);
+    let said = test.said();
+    assert!(said.len() == 1 && said[0].starts_with("warn acme: a.shop.example: acme-ask "), "{said:?}");
+    test.world.asked.replace((200, Vec::new()));
+    test.pass(HOUR + 60);
+    assert_ne!(test.pem("a.shop.example"), held);
+    // A no about a certificate that has ended is an end: the next client begins anew.
+    test.world.asked.replace((404, Vec::new()));
+    test.world.passed.set(170 * DAY);
+    test.pass(DAY);
+    assert_eq!((test.pem("a.shop.example"), test.wishes.folder.names().len()), (None, 0));
+    assert_eq!(test.world.asked.borrow().1.len(), 1);
+    test.world.asked.replace((200, Vec::new()));
+    test.wishes.folder.want("a.shop.example");
+    test.pass(60);
+    assert!(test.pem("a.shop.example").is_some());
+}
+
+#[test]
+fn an_order_that_runs_is_not_hurried() {
+    let mut test = Test::new(&["a.example"]);
+    while test.orders().is_empty() {
+        test.work.turn();
+    }
+    test.world.online.set(false);
+    test.wishes.folder.hurry();
+    test.pass(50);
+    let said = test.said();
+    assert!(said.len() == 1 && said[0].ends_with("the next attempt is in 2 min"), "{said:?}");
+}
+
+#[test]
+fn a_clock_that_is_two_months_ahead_is_told_and_costs_an_order_a_day() {
+    let mut test = Test::new(&["a.example"]);
+    test.world.ahead.set(61 * DAY);
+    test.pass(10 * DAY);
+    let count = test.orders().len();
+    assert!((10..=16).contains(&count), "{count} orders in ten days");
+    let said = test.said();
+    assert_eq!(said.iter().filter(|line| line.contains("set the clock of this machine")).count(), count - 2);
 }
