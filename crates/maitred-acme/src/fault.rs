@@ -26,8 +26,10 @@ pub struct Fault {
 /// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The CA has not answered, or with a fault of its own.
+    /// The CA has not answered.
     Unreachable,
+    /// The CA has answered with a fault of its own.
+    Broken,
     /// The CA's answer breaks the rules or a limit.
     Unreadable,
     /// The CA wants fewer orders.
@@ -78,9 +80,9 @@ impl Fault {
             | "userActionRequired"
             | "badPublicKey"
             | "badSignatureAlgorithm" => Kind::Account,
-            "serverInternal" => Kind::Unreachable,
+            "serverInternal" => Kind::Broken,
             _ if status == 429 => Kind::RateLimited,
-            _ if status >= 500 => Kind::Unreachable,
+            _ if status >= 500 => Kind::Broken,
             _ => Kind::Order,
         };
         let part = first.and_then(|part| part.detail.as_deref());
@@ -129,10 +131,13 @@ impl Fault {
             "invalidProfile" => "acme-profile has to name a profile of this CA",
             _ => match self.kind {
                 Kind::Unreachable => {
-                    "is acme-directory reachable from here, and its own certificate trusted (acme-ca)? maitred goes on trying"
+                    "see that acme-directory is right and can be reached from here, and that its own certificate is trusted (acme-ca); maitred goes on trying"
+                }
+                Kind::Broken => {
+                    "the CA of acme-directory has a fault of its own, and its status page may say more; maitred goes on trying"
                 }
                 Kind::RateLimited => "maitred waits as long as the CA wants; other names are not held up",
-                Kind::Account => "do acme-eab and the e-mail address of acme fit this CA?",
+                Kind::Account => "give an acme-eab and an e-mail address (acme) that fit this CA",
                 Kind::Publishing => "see to the folder of acme-folder, or the command of acme-hook",
                 Kind::Clock => "set the clock of this machine",
                 Kind::Slow => "maitred tries it again",

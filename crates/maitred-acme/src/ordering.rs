@@ -358,7 +358,7 @@ impl Ordering {
                 self.stage = Stage::Ready;
                 self.poll(response)
             }
-            _ if fault.kind == Kind::Unreachable => self.stumble(fault),
+            _ if fault.kind == Kind::Broken => self.stumble(fault),
             _ => Err(fault),
         }
     }

@@ -243,7 +243,12 @@ impl<W: World> Work<W> {
             if let Err(why) = &held
                 && (entry.state.until.is_some() || path.exists())
             {
-                faults.push((name.clone(), format!("{} {why}", path.display())));
+                let serves = if entry.is_valid(now.wall) {
+                    "; servers keep the certificate that they have in memory"
+                } else {
+                    ""
+                };
+                faults.push((name.clone(), format!("{} {why}{serves}", path.display())));
             }
             let held = held.ok();
             entry.state.until = held.as_ref().map(|held: &Held| held.not_after);
@@ -252,10 +257,7 @@ impl<W: World> Work<W> {
             entry.schedule.hold(held.filter(|_| is_own));
         }
         for (name, fault) in faults {
-            let text = format!(
-                "{fault}; servers keep the certificate that they have in memory, and another one is ordered"
-            );
-            self.tell(Level::Error, &name, &text);
+            self.tell(Level::Error, &name, &format!("{fault}; another one is ordered"));
         }
     }
 

@@ -64,7 +64,7 @@ fn problems_have_a_kind_and_advice() {
         ("invalidContact", Kind::Account, "e-mail"),
         ("rejectedIdentifier", Kind::Order, "acme = off"),
         ("invalidProfile", Kind::Order, "acme-profile"),
-        ("serverInternal", Kind::Unreachable, "goes on trying"),
+        ("serverInternal", Kind::Broken, "fault of its own"),
         ("badCSR", Kind::Order, "report it"),
     ] {
         let mut response = problem(403, word, "the words");
@@ -246,13 +246,20 @@ fn an_order_ends_whichever_request_has_no_answer() {
                 Step::Failed(fault) => {
                     assert_eq!((fault.kind, open), (Kind::Unreachable, 0));
                     break assert!(
-                        fault.to_string().contains("the connection was reset; is the CA's directory")
+                        fault.to_string().contains("the connection was reset; see that acme-directory")
                     );
                 }
             }
         }
     };
     (0..12).for_each(run);
+}
+
+#[test]
+fn a_ca_that_is_broken_is_no_fault_of_the_network() {
+    let broken = fault_at("directory", HttpResponse { status: 503, ..HttpResponse::default() });
+    assert_eq!(broken.said, "status 503");
+    assert!(broken.advice().contains("fault of its own") && !broken.advice().contains("acme-ca"), "{broken}");
 }
 
 #[test]
@@ -313,7 +320,7 @@ fn a_window_is_asked_for() {
     let mut down = HttpResponse { status: 503, ..HttpResponse::default() };
     down.retry_after = Some("60".to_owned());
     let (window, wait) = ask(id, Some("https://ca.example/renewal"), down);
-    assert_eq!((window.expect_err("down").kind, wait), (Kind::Unreachable, Some(Duration::from_secs(60))));
+    assert_eq!((window.expect_err("down").kind, wait), (Kind::Broken, Some(Duration::from_secs(60))));
     let mut asking = Asking::new("https://ca.example/directory", id);
     asking.not_answered("no route");
     assert!(matches!(asking.next(), Asked::Done(Err(_), None)));

@@ -538,3 +538,19 @@ fn a_clock_that_is_two_months_ahead_is_told_and_costs_an_order_a_day() {
     let said = test.said();
     assert_eq!(said.iter().filter(|line| line.contains("set the clock of this machine")).count(), count - 2);
 }
+
+#[test]
+fn memory_is_spoken_of_while_there_is_a_certificate_in_it() {
+    let mut test = Test::new(&["a.example"]);
+    test.pass(2 * HOUR);
+    let path = test.wishes.folder.certificate("a.example");
+    fs::write(&path, "broken").expect("written");
+    test.said();
+    test.pass(HOUR);
+    assert!(test.said()[0].contains("servers keep the certificate that they have in memory; another one is"));
+    test.world.passed.set(200 * DAY);
+    test.restart();
+    test.pass(HOUR);
+    let said = test.said();
+    assert!(said[0].contains("current.pem") && !said[0].contains("memory"), "{said:?}");
+}
