@@ -120,15 +120,6 @@ def test_of_two_servers_on_a_folder_one_orders(serve: Serve, ca: Pebble, tmp_pat
     assert accepted(ca) == 1
 
 
-def test_two_servers_with_different_names_on_a_folder(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
-    client = ca.client()
-    first = serve(*options(ca, tmp_path), source=APP)
-    ca.leads_to(first)
-    served(first.ports[1], client)
-    second = serve(*options(ca, tmp_path, "blog.example"), source=APP)
-    served(second.ports[1], client, "blog.example")
-
-
 @LONG
 def test_a_new_supervisor_takes_over(crew: Start, ca: Pebble, tmp_path: Path) -> None:
     server = crew(*options(ca, tmp_path), source=APP)

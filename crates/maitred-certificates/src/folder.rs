@@ -230,15 +230,6 @@ impl Folder {
         self.0.join(DNS).join(format!("{:016x}", hash(format!("{name} {value}").as_bytes())))
     }
 
-    /// Gives the answer to HTTP-01 to the user whose server reads it.
-    ///
-    /// # Errors
-    /// This user may not.
-    pub fn give_http(&self, token: &str, user: u32, group: u32) -> io::Result<()> {
-        let path = self.of_token(token).ok_or(ErrorKind::InvalidInput)?;
-        std::os::unix::fs::lchown(path, Some(user), Some(group))
-    }
-
     /// Takes the answers of an orderer away that was killed.
     pub fn withdraw_all(&self) {
         for part in [HTTP, TLS_ALPN] {

@@ -557,7 +557,7 @@ impl<W: World> Work<W> {
         entry.state.fault = None;
         entry.state.issuer = Some(self.wishes.directory.clone());
         self.told.remove(name);
-        let haste = "certificates are due as soon as they are issued: set the clock of this machine; if it is right, report it to the authority, whose renewal information is wrong; the pause between orders grows up to a day";
+        let haste = "certificates are due as soon as they are issued: set the clock of this machine; if it is right, report it to the CA, whose renewal information is wrong; the pause between orders grows up to a day";
         let haste = entry.schedule.is_hasty().then(|| haste.to_owned());
         for note in issued.notes.iter().chain(&haste) {
             (self.say)(Level::Warn, &format!("acme: {name}: {note}"));
