@@ -214,7 +214,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def payload(body: bytes) -> dict[str, Any]:
-    """What a signed request asks for; the signature is Pebble's affair."""
+    """The wish of a signed request; the signature is Pebble's affair."""
     try:
         text = json.loads(body)["payload"]
         asked = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
@@ -373,7 +373,7 @@ class Pebble:
             gate.reached.set()
             gate.opened.wait()
 
-    # What Pebble says
+    # Answers of Pebble
 
     def nonce(self) -> str:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.trusting)

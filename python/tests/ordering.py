@@ -1,4 +1,4 @@
-"""Servers that order certificates of the tests' authority, and what clients see of them."""
+"""Servers that order certificates of the tests' authority, and the sight of their clients."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from authority import Pebble, pebble
@@ -23,7 +24,7 @@ def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [b"served"]
 """
-#: For what is told by another case as well.
+#: For a behaviour that another case tells as well.
 LONG = pytest.mark.skipif(not os.environ.get("MAITRED_LONG"), reason="with MAITRED_LONG=1")
 LISTEN = ("--listen", "http://127.0.0.1:0", "--listen", "https://127.0.0.1:0")
 
@@ -83,6 +84,11 @@ def both(ca: Pebble) -> ssl.SSLContext:
     return context
 
 
+def state(folder: Path, name: str = NAME) -> Any:
+    """The orderer's notes about a name; a server may write a new file at any time."""
+    return json.loads(current(folder, name).with_name("state.json").read_text())
+
+
 def leaf(folder: Path, name: str = NAME) -> str:
     found = re.search("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", current(folder, name).read_text(), re.DOTALL)
     assert found
@@ -90,7 +96,7 @@ def leaf(folder: Path, name: str = NAME) -> str:
 
 
 def hurry(server: Server) -> None:
-    """What a person does who has mended the cause of a fault."""
+    """The step of an operator after the cause of a fault is mended."""
     done = subprocess.run([MAITRED, "ctl", "--server", str(server.process.pid), "tls", "reload"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -1,4 +1,4 @@
-"""What goes wrong while a certificate is ordered: the server serves, its log says what to do, and it goes on when that is done."""
+"""Faults of an order: the server serves, its log says the remedy, and the order goes on behind it."""
 
 from __future__ import annotations
 

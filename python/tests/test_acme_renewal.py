@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from authority import Pebble, needs_pebble
 from certificates import Authority, authority, connected, handshakes
 from conftest import PATIENCE, Serve
 from crews import Start, crew, until
-from ordering import APP, LONG, NAME, accepted, both, ca, current, forget_window, given, leaf, options, serial, served, set_back
+from ordering import APP, LONG, NAME, accepted, both, ca, current, forget_window, given, leaf, options, serial, served, set_back, state
 
 __all__ = ["authority", "ca", "crew"]
 
@@ -64,16 +65,16 @@ def test_a_window_in_the_past_is_that_of_one_certificate(serve: Serve, ca: Pebbl
     ca.set_window(leaf(tmp_path), -7200, -3600)
     set_back(tmp_path, hours=0.9)
     forget_window(tmp_path)
-    count = asked(ca)
     server = serve(*options(ca, tmp_path), source=APP)
     ca.leads_to(server)
-    until("it is asked for", lambda: asked(ca) > count)
+    until("the window is known", lambda: state(tmp_path)["schedule"]["window"] is not None)
+    assert state(tmp_path)["next"] > time.time() + 60
     assert served(server.ports[1], ca.client()) == new
     assert server.stop() == 0, server.said
     assert accepted(ca) == 2, ca.orders
 
 
-def test_what_is_replaced_already_is_ordered_without_that(serve: Serve, ca: Pebble, authority: Authority, tmp_path: Path) -> None:
+def test_a_certificate_that_is_replaced_already_is_ordered_without_that(serve: Serve, ca: Pebble, authority: Authority, tmp_path: Path) -> None:
     given(tmp_path, authority, days=9)
     ca.fail("newOrder", 409, "alreadyReplaced", "certificate already has a replacement order")
     server = serve(*options(ca, tmp_path), source=APP)
@@ -108,6 +109,6 @@ def test_the_old_one_serves_while_a_renewal_fails(
     assert serial(server.ports[1], both(ca)) == old
     assert server.stop() == 0, server.said
     assert not accepted(ca)
-    # What an authority refuses because of the old certificate is asked for again without it.
+    # An order that is refused because of the old certificate comes again without it.
     tries = [bool(order.replaces) for order in ca.orders if order.status == status]
     assert tries[-1] == (status != 403) and len(tries) <= 3, ca.orders

@@ -5,7 +5,7 @@
 //! says when the certificate of a name is ordered, and never lets anything order more than its rules allow. All that a
 //! CA sends has a limit.
 //!
-//! Leaves out: where accounts and certificates are kept, who answers challenges, HTTP itself, revocation, and new keys
+//! Leaves out: the place of accounts and certificates, the answers to challenges, HTTP itself, revocation, and new keys
 //! for an account.
 
 #![cfg_attr(

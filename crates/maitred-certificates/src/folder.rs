@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_belongs_to_its_user_alone() {
+    fn accounts_and_certificates_belong_to_their_user_alone() {
         let (_place, folder) = folder();
         folder.save_certificate("shop.example", b"pem").expect("written");
         folder.save_account("https://ca.example/dir", b"{}").expect("written");

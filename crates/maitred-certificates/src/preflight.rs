@@ -275,7 +275,7 @@ fn judge(at: &At<'_>, answer: Result<Answer, String>, expected: Option<&str>) ->
     }
     let by = answer.server.map_or("its name is not told".to_owned(), |server| format!("Server: {server}"));
     if let (300..=399, Some(location)) = (answer.status, &answer.location) {
-        let remedy = "the authority follows it, so the token has to be served there, or the redirect must leave out /.well-known/acme-challenge/";
+        let remedy = "the CA follows it, so the token has to be served there, or the redirect must leave out /.well-known/acme-challenge/";
         return Told::fault(format!("{at}: a redirect leads to {location} ({by}); {remedy}"));
     }
     if expected.is_none() {

@@ -214,7 +214,7 @@ impl<W: World> Work<W> {
         let mut state = self.wishes.folder.state(name).unwrap_or_default();
         state.ordering = false;
         if state.directory != self.wishes.directory {
-            // What another authority has said counts for nothing.
+            // Waits and windows of another CA count for nothing.
             state =
                 State { directory: self.wishes.directory.clone(), issuer: state.issuer, ..State::default() };
         }
@@ -575,7 +575,7 @@ impl<W: World> Work<W> {
         entry.state.fault = None;
         entry.state.issuer = Some(self.wishes.directory.clone());
         self.told.remove(name);
-        let haste = "certificates are due as soon as they are issued: set the clock of this machine; if it is right, report it to the authority, whose renewal information is wrong; the pause between orders grows up to a day";
+        let haste = "certificates are due as soon as they are issued: set the clock of this machine; if it is right, report it to the CA, whose renewal information is wrong; the pause between orders grows up to a day";
         let haste = entry.schedule.is_hasty().then(|| haste.to_owned());
         for note in issued.notes.iter().chain(&haste) {
             (self.say)(Level::Warn, &format!("acme: {name}: {note}"));
@@ -654,7 +654,7 @@ impl<W: World> Work<W> {
         if let Ok(Some(window)) = &answer
             && let Some(page) = &window.explanation
         {
-            self.tell(Level::Info, name, &format!("the authority wants an earlier renewal: {page}"));
+            self.tell(Level::Info, name, &format!("the CA wants an earlier renewal: {page}"));
         }
         let now = self.world.now();
         if let Some(entry) = self.names.get_mut(name) {
@@ -663,9 +663,9 @@ impl<W: World> Work<W> {
         self.write_down(name);
     }
 
-    // What is written down and said.
+    // Files and lines.
 
-    /// Saves the state of a name. What the disk refuses is saved at the next change.
+    /// Saves the state of a name. A state that the disk refuses is saved at the next change.
     fn write_down(&mut self, name: &str) {
         if let Err(error) = self.save(name) {
             self.hold(&error);

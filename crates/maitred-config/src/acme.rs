@@ -312,7 +312,7 @@ pub fn lines(config: &Config) -> Vec<String> {
 fn external_account(config: &Config, origins: &Origins) -> Result<Option<ExternalAccount>, Problem> {
     let Some(place) = &config.acme.external_account else { return Ok(None) };
     let wrong = |what: String| {
-        let remedy = "write the number of the key, a colon and the key there, as the authority gives them";
+        let remedy = "write the number of the key, a colon and the key there, as the CA gives them";
         Problem::new(origins.describe("acme-eab"), what, remedy)
     };
     let shown = place.display();

@@ -57,8 +57,9 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
         origins.describe("acme-folder"),
         format!("user {user} cannot use the folder {shown} for certificates: {error}"),
         format!(
-            "make it for that user (chown -R {} {shown}), or name another one with --acme-folder",
-            local::user()
+            "make it for that user (chown -R {}:{} {shown}), or name another one with --acme-folder",
+            local::user(),
+            local::group()
         ),
     ))
 }

@@ -147,7 +147,7 @@ fn a_file_on_disk_is_checked_in_the_same_way() {
 }
 
 #[test]
-fn what_breaks_the_rules_or_a_limit_is_not_read() {
+fn an_answer_beyond_the_rules_or_a_limit_is_not_read() {
     let at = |path: &'static str, name: &str, value: Value| {
         let mut body = json!({
             "status": "pending", "authorizations": [], "finalize": "https://ca.example/finalize/0",

@@ -42,13 +42,13 @@ pub(super) const OPTIONS: &[Definition] = &[
         summary: "The authorities that sign the certificate of the directory itself, PEM, where those of the system do not: for an authority of \
                   one's own.",
         cost: "none",
-        worst: "whoever has their keys can act as the directory",
+        worst: "a thief of their keys can act as the directory",
         ..Definition::of(Reload::Terms)
     },
     Definition {
         name: "acme-folder",
         kind: Kind::Server(&server(Maybe(DIR), |config| &mut config.acme.folder)),
-        summary: "The folder of accounts, keys and certificates, for this user alone. Several servers may share it: one of them orders. Without it: \
+        summary: "The folder of accounts, keys and certificates, for this user alone. Several servers with the same names may share it: one of them orders. Without it: \
                   $STATE_DIRECTORY/acme, for root /var/lib/maitred/acme, for others $XDG_DATA_HOME or ~/.local/share, and /maitred/acme.",
         cost: "some KiB for each name",
         worst: "one that does not outlive a container: each start orders anew, until the authority refuses",
@@ -71,7 +71,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         summary: "The account that one has with the authority already (external account binding): a file, or a variable, with the number of the key, \
                   a colon and the key (HMAC, base64url), as the authority gives them.",
         cost: "none",
-        worst: "whoever has the file can order in your name",
+        worst: "a thief of the file can order in your name",
         ..Definition::of(Reload::Terms)
     },
     Definition {
