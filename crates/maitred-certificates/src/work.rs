@@ -230,6 +230,7 @@ impl<W: World> Work<W> {
     fn look(&mut self) {
         let now = self.world.now();
         self.look_at = now.steady + HOUR;
+        self.wishes.folder.sweep(now.wall, |name| self.names.contains_key(name));
         let mut faults = Vec::new();
         for (name, entry) in &mut self.names {
             if self.running.iter().any(|running| running.name == *name) || entry.unsaved.is_some() {
