@@ -95,7 +95,7 @@ def _ours(environment: peers.Environment, application: str, threads: int | None,
 def _contenders(case: Case, url: str, folder: Path) -> dict[str, servers.Contender]:
     found = {OFF: case.contender(OFF, ["--control", "off"], {})}
     for name, (rate, _) in RATES.items():
-        words = ["--otlp", url, "--control", str(_socket(folder, name))]
+        words = ["--otlp", url, "--trace-slow", "0", "--control", str(_socket(folder, name))]
         variables = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": str(rate), "OTEL_BSP_SCHEDULE_DELAY": str(DELAY)}
         found[name] = case.contender(name, words, variables)
     return found
@@ -113,10 +113,10 @@ def _measure(options: rounds.Options, case: Case, url: str, folder: Path) -> dic
         with rounds.all_running(list(contenders.values()), folder, folder) as up:
             requests = list(case.requests)
             for server in up:
-                with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=LOADING_S)) as first:
-                    # The servers have loaded the application beside each other, on one core.
-                    first.request("GET", case.path, headers={"Host": "localhost"})
-                    first.getresponse().read()
+                # The servers load the application beside each other, on one core.
+                with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=LOADING_S)) as connection:
+                    connection.request("GET", case.path, headers={"Host": "localhost"})
+                    connection.getresponse().read()
                 requests = traffic.settle(server.name, server.port, requests)
             sent = traffic.write(folder / "requests", requests)
             for number in range(first, min(count, first + ROUNDS_OF_PROCESSES)):

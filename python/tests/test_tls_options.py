@@ -8,6 +8,7 @@ import re
 import ssl
 import stat
 import subprocess
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -297,7 +298,10 @@ def test_check_and_ctl_show_certificates(serve: Serve, tmp_path: Path, authority
 
 
 def test_a_certificate_that_ends_soon_is_told_at_the_start(serve: Serve, authority: Authority) -> None:
-    server = serve(*authority.issue("localhost", days=10).options, source=APP)
+    # Of a life of 90 days; a short one is told in its last quarter.
+    end = datetime.now(timezone.utc) + timedelta(days=10)
+    pair = authority.issue_between("localhost", *(f"{at:%Y%m%d%H%M%SZ}" for at in (end - timedelta(days=90), end)))
+    server = serve(*pair.options, source=APP)
     server.wait_for(r"warn \S+\.pem \(localhost\): the certificate expires in \d+ days, \d{4}-\S+Z; renew it")
     server = serve(*authority.issue("localhost", days=60).options, source=APP)
     assert server.stop() == 0

@@ -6,6 +6,7 @@
 //! accounts/HASH.json           the account at a directory
 //! certificates/NAME/current.pem  the chain, then its key      certificates/NAME/state.json  see `state`
 //! challenges/http/TOKEN        a key authorisation            challenges/tls-alpn/NAME     a key authorisation
+//! challenges/dns/HASH          an entry of the DNS that is not removed yet: its name and its value
 //! wanted/NAME                  a name that a client has asked for and that has no certificate yet
 //! hurry                        an operator wants the next attempts at once
 //! ```
@@ -19,6 +20,9 @@ use std::path::{Path, PathBuf};
 
 use maitred_tls::{Challenges, is_token};
 use rustix::fs::{Access, FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use rustix::system::uname;
 
 use crate::name;
 use crate::state::{State, Status};
@@ -27,6 +31,7 @@ const CERTIFICATES: &str = "certificates";
 const ACCOUNTS: &str = "accounts";
 const HTTP: &str = "challenges/http";
 const TLS_ALPN: &str = "challenges/tls-alpn";
+const DNS: &str = "challenges/dns";
 const WANTED: &str = "wanted";
 const CHANGED: &str = "changed";
 const HURRY: &str = "hurry";
@@ -49,7 +54,15 @@ pub struct Folder(PathBuf);
 
 /// The right to order, for as long as this lives.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "the lock ends with the descriptor")] File);
+pub struct Lock(File);
+
+impl Drop for Lock {
+    /// A process that the application has forked has the descriptor, too, and would keep the lock.
+    fn drop(&mut self) {
+        let _ = self.0.set_len(0);
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
 
 /// The state of a file by which a new one is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,13 +228,29 @@ impl Folder {
         let _ = self.of_token(token).map(fs::remove_file);
     }
 
-    /// Gives the answer to HTTP-01 to the user whose server reads it.
-    ///
-    /// # Errors
-    /// This user may not.
-    pub fn give_http(&self, token: &str, user: u32, group: u32) -> io::Result<()> {
-        let path = self.of_token(token).ok_or(ErrorKind::InvalidInput)?;
-        std::os::unix::fs::lchown(path, Some(user), Some(group))
+    /// Notes an entry of the DNS before it is made.
+    pub(crate) fn note_dns(&self, name: &str, value: &str) -> io::Result<()> {
+        make(&self.0.join(DNS))?;
+        write(&self.of_dns(name, value), format!("{name} {value}").as_bytes())
+    }
+
+    /// Takes the note of an entry away.
+    pub(crate) fn forget_dns(&self, name: &str, value: &str) {
+        let _ = fs::remove_file(self.of_dns(name, value));
+    }
+
+    /// The entries of the DNS that are not removed yet: names and values.
+    pub(crate) fn noted_dns(&self) -> Vec<(String, String)> {
+        let folder = self.0.join(DNS);
+        let texts =
+            entries(&folder).filter_map(|file| String::from_utf8(read(&folder.join(file)).ok()?).ok());
+        texts
+            .filter_map(|text| text.split_once(' ').map(|(name, value)| (name.into(), value.into())))
+            .collect()
+    }
+
+    fn of_dns(&self, name: &str, value: &str) -> PathBuf {
+        self.0.join(DNS).join(format!("{:016x}", hash(format!("{name} {value}").as_bytes())))
     }
 
     /// Takes the answers of an orderer away that was killed.
@@ -250,10 +279,26 @@ impl Folder {
             .mode(0o600)
             .open(self.0.join("lock"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Lock(file))),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Ok(()) => {
+                let lock = Lock(file);
+                // Only for the line about a process that has gone.
+                let _ = lock
+                    .0
+                    .set_len(0)
+                    .and_then(|()| (&lock.0).write_all(holder(std::process::id()).as_bytes()));
+                Ok(Some(lock))
+            }
+            Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The process that has taken the lock, if it was on this machine and is gone: another one keeps its lock.
+    pub(crate) fn gone_holder(&self) -> Option<u32> {
+        let text = String::from_utf8(read(&self.0.join("lock")).ok()?).ok()?;
+        let number = text.split(' ').next()?.parse().ok()?;
+        let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
+        (text == holder(number) && test_kill_process(pid) == Err(Errno::SRCH)).then_some(number)
     }
 
     /// The mark of the last new certificate: another one than before says that there is one. It costs a stat(2).
@@ -322,8 +367,28 @@ fn entries(folder: &Path) -> impl Iterator<Item = String> + use<> {
     names.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| !name.starts_with('.'))
 }
 
+/// The note about the process with the lock. Machines that share a folder have process numbers of their own.
+fn holder(pid: u32) -> String {
+    format!("{pid} {}\n", uname().nodename().to_string_lossy())
+}
+
+/// Makes a folder and those above it. Each is synced into the one above.
 fn make(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    if folder.is_dir() || folder.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let above = folder.parent().unwrap_or(folder);
+    make(above)?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists || !folder.is_dir() => return Err(error),
+        _ => {}
+    }
+    let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+    match File::open(above) {
+        // This user may make folders there, and may not read.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+        opened => opened?.sync_all(),
+    }
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -437,8 +502,18 @@ mod tests {
         let first = folder.lock().expect("asked");
         assert!(first.is_some());
         assert!(folder.lock().expect("asked").is_none());
+        // As a forked child has it.
+        let copy = first.as_ref().map(|lock| lock.0.try_clone().expect("a copy"));
         drop(first);
-        assert!(folder.lock().expect("asked").is_some());
+        let second = folder.lock().expect("asked");
+        assert!(second.is_some() && copy.is_some());
+        assert_eq!(folder.gone_holder(), None, "this process lives");
+        let mut child = std::process::Command::new("true").spawn().expect("a process");
+        child.wait().expect("an end");
+        fs::write(folder.path().join("lock"), holder(child.id())).expect("written");
+        assert_eq!(folder.gone_holder(), Some(child.id()));
+        fs::write(folder.path().join("lock"), format!("{} elsewhere\n", child.id())).expect("written");
+        assert_eq!(folder.gone_holder(), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod work;
 mod world;
 
 pub use folder::{Folder, Lock, Mark};
-pub use maitred_acme::{ChallengeKind, ExternalAccount, Identifier};
+pub use maitred_acme::{ChallengeKind, ExternalAccount, Held, Identifier, check_chain};
 pub use name::is_public;
 pub use on_demand::Heard;
 pub use orderer::Orderer;

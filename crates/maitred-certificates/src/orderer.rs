@@ -2,18 +2,19 @@
 //!
 //! ```text
 //! waits for the lock --free--> works <--new wishes--
-//!        `------------------------`--dropped--> ends, within a moment
+//!        `------------------------`--dropped--> ends, within a moment (entries of the DNS: some seconds)
 //! ```
 //! One process of a folder works; the others wait for the lock, and read what that one has ordered.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use maitred_log::{Level, Log};
 
 use crate::Lock;
+use crate::state::{Fault, State};
 use crate::wishes::Wishes;
 use crate::work::Work;
 use crate::world::{Outside, Stop};
@@ -24,8 +25,11 @@ const LOOK: Duration = Duration::from_secs(5);
 /// Seconds between two looks at the wishes of clients and operators.
 const LOOK_AT_WISHES: u64 = 1;
 
-/// Looks between two lines about a folder that cannot be used: a day.
+/// Looks between two lines about the same: a day.
 const LOOKS_TOLD: u32 = 24 * 60 * 60 / 5;
+
+/// Looks until the process with the lock has begun to order all of its names: five minutes.
+const LOOKS_UNTIL_BEGUN: u32 = 5 * 60 / 5;
 
 /// An orderer. Dropping this ends the thread.
 #[derive(Debug)]
@@ -75,6 +79,32 @@ impl Drop for Orderer {
     }
 }
 
+/// The reasons why the process with the lock orders no certificates for names of this process. Such names get a fault.
+pub(crate) fn warnings(wishes: &Wishes) -> Vec<String> {
+    let folder = &wishes.folder;
+    let has_directory = |name: &String| folder.state(name).is_some_and(|state| !state.directory.is_empty());
+    let unknown: Vec<&String> = wishes.names.iter().filter(|name| !has_directory(name)).collect();
+    let gone = folder.gone_holder().map(|pid| {
+        let shown = folder.path().display();
+        format!("process {pid}, which has ordered certificates in {shown}, has ended, and a process that it has begun keeps its lock; end that one (fuser {shown}/lock)")
+    });
+    if gone.is_some() || unknown.is_empty() {
+        return gone.into_iter().collect();
+    }
+    let text = format!(
+        "another process orders certificates in {}, and not for this name; give each server a folder of its own (acme-folder), \
+         or all of them the same names",
+        folder.path().display()
+    );
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    for name in &unknown {
+        // Without a directory: the first orderer of the name begins anew.
+        let state = State { fault: Some(Fault { at, text: text.clone() }), ..State::default() };
+        let _ = folder.save_state(name, &state);
+    }
+    unknown.iter().map(|name| format!("{name}: {text}")).collect()
+}
+
 impl Shared {
     fn wishes(&self) -> MutexGuard<'_, Wishes> {
         self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
@@ -104,6 +134,9 @@ impl Shared {
                     "acme: the folder {} cannot be used: {error}; no certificate is ordered until this user can write there",
                     wishes.folder.path().display()
                 )),
+                Ok(None) if looks % LOOKS_TOLD == LOOKS_UNTIL_BEGUN => {
+                    warnings(wishes).iter().for_each(|line| log.warn(format_args!("acme: {line}")));
+                }
                 _ => {}
             }
             looks += 1;
@@ -125,7 +158,7 @@ impl Shared {
                 let next = self.wishes().clone();
                 let same = next.folder == wishes.folder && next.authorities == wishes.authorities;
                 if !same || self.stop.is_set() {
-                    return;
+                    return work.remove_dns();
                 }
                 work.set(next.clone());
                 wishes = next;

@@ -7,11 +7,15 @@
 //! addresses, and a firewall may let this machine through alone.
 
 use std::fmt;
+use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::ErrorKind;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use maitred_acme::{ChallengeKind, HttpRequest, Method};
@@ -19,6 +23,7 @@ use maitred_client::blocking::{Body, Request};
 use maitred_client::key::Key;
 use maitred_client::{Client, Settings, Times};
 use maitred_http::FieldSet;
+use rustix::process::{Gid, Uid};
 
 use crate::folder::Folder;
 use crate::wishes::Wishes;
@@ -55,16 +60,52 @@ impl Told {
     }
 }
 
-/// Looks at everything.
-pub fn preflight(wishes: &Wishes) -> Vec<Told> {
+/// Looks at everything. Root looks as `user`, whose server it is, else as the owner of the folder: paths in another user's folder lead where that
+/// user wants.
+pub fn preflight(wishes: &Wishes, user: Option<(u32, u32)>) -> Vec<Told> {
+    let path = wishes.folder.path().to_owned();
+    let opened = File::open(&path).ok().filter(|_| rustix::process::geteuid().is_root());
+    let found = opened.as_ref().and_then(|opened| opened.metadata().ok());
+    let mut wishes = wishes.clone();
+    if let (None, Some(opened)) = (user, &opened) {
+        // The owner may be unable to walk there, as in the folders of systemd's DynamicUser=.
+        wishes.folder = Folder::new(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    }
+    let user = user.or(found.map(|found| (found.uid(), found.gid())));
+    // The kernel keeps a user for each thread.
+    thread::scope(|scope| {
+        let looked = scope.spawn(|| match user.filter(|_| opened.is_some()).map_or(Ok(()), become_user) {
+            Ok(()) => look(&wishes, &path),
+            Err(error) => vec![of_folder(&path, &error)],
+        });
+        looked.join().unwrap_or_default()
+    })
+}
+
+fn become_user((user, group): (u32, u32)) -> io::Result<()> {
+    let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+    if !user.is_root() {
+        rustix::thread::set_thread_groups(&[])?;
+        rustix::thread::set_thread_res_gid(group, group, group)?;
+        rustix::thread::set_thread_res_uid(user, user, user)?;
+    }
+    Ok(())
+}
+
+fn look(wishes: &Wishes, path: &Path) -> Vec<Told> {
     let mut told = vec![directory(wishes)];
-    let (token, of_folder) = Token::put(&wishes.folder);
+    let (token, of_folder) = Token::put(&wishes.folder, path);
     told.extend([of_folder, account(wishes)]);
     for name in &wishes.names {
         told.extend(last_fault(&wishes.folder, name));
         told.extend(way(wishes, name, token.as_ref(), PORTS));
     }
     told
+}
+
+fn of_folder(path: &Path, error: &io::Error) -> Told {
+    let remedy = "check as the user that the server runs as, and see whether the disk is full";
+    Told::fault(format!("the folder {} cannot be used: {error}; {remedy}", path.display()))
 }
 
 fn directory(wishes: &Wishes) -> Told {
@@ -114,33 +155,24 @@ struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    fn put(folder: &'a Folder) -> (Option<Self>, Told) {
-        let shown = folder.path().display();
-        let found = std::fs::metadata(folder.path());
+    fn put(folder: &'a Folder, path: &Path) -> (Option<Self>, Told) {
+        let shown = path.display();
         let is_root = rustix::process::geteuid().is_root();
-        if is_root && found.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            // The server's user is not known here, and the folder shall be that user's.
-            return (
-                None,
-                Told::good(format!("the folder {shown} is not there yet: the first start makes it")),
+        if is_root && !path.exists() {
+            // The folder shall belong to the server's user.
+            let text = format!(
+                "the folder {shown} is not there yet: the first start makes it (services of systemd have /var/lib/NAME/acme)"
             );
+            return (None, Told::good(text));
         }
         let random = || RandomState::new().build_hasher().finish();
         let token = format!("maitred-check-{:016x}{:016x}", random(), random());
         let text = format!("{token}.test");
-        let written = folder.check().and_then(|()| folder.publish_http(&token, &text));
-        let given = written.and_then(|()| match found {
-            Ok(found) if is_root => folder.give_http(&token, found.uid(), found.gid()),
-            _ => Ok(()),
-        });
-        match given {
+        match folder.check().and_then(|()| folder.publish_http(&token, &text)) {
             Ok(()) => {
                 (Some(Self { folder, token, text }), Told::good(format!("the folder {shown} can be used")))
             }
-            Err(error) => {
-                let remedy = "check as the user that the server runs as, and see whether the disk is full";
-                (None, Told::fault(format!("the folder {shown} cannot be used: {error}; {remedy}")))
-            }
+            Err(error) => (None, of_folder(path, &error)),
         }
     }
 }
@@ -287,7 +319,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
-    use std::thread;
+    use std::os::unix::fs::chown;
 
     use maitred_tls::Challenges;
 
@@ -305,7 +337,7 @@ mod tests {
             peer.write_all(answer(&head).as_bytes()).expect("sent");
             head
         });
-        let (token, told) = Token::put(folder);
+        let (token, told) = Token::put(folder, folder.path());
         assert!(!told.is_fault, "{told:?}");
         let told = way(&wishes(folder), "127.0.0.1", token.as_ref(), [port, port]);
         (told.into_iter().next().expect("one address"), server.join().expect("served"))
@@ -357,6 +389,33 @@ mod tests {
     }
 
     #[test]
+    fn root_can_do_no_more_in_the_folder_than_its_owner() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let (place, folder) = folder();
+        let own = place.path().join("acme");
+        for part in ["", "accounts", "certificates", "challenges", "challenges/tls-alpn", "wanted"] {
+            chown(own.join(part), Some(1234), Some(1234)).expect("given away");
+        }
+        let looked = || {
+            let wishes = Wishes { names: Vec::new(), ..wishes(&folder) };
+            let mut told = preflight(&wishes, None).into_iter().map(|told| told.text);
+            told.find(|text| text.starts_with("the folder ")).expect("a line")
+        };
+        let http = own.join("challenges/http");
+        let shown = own.display();
+        assert!(looked().starts_with(&format!("the folder {shown} cannot be used: Permission denied")));
+        chown(&http, Some(1234), Some(1234)).expect("given away");
+        assert_eq!(looked(), format!("the folder {shown} can be used"));
+        std::fs::remove_dir(&http).expect("empty");
+        assert!(looked().ends_with("can be used") && http.metadata().expect("made").uid() == 1234);
+        std::fs::remove_dir(&http).expect("empty");
+        std::os::unix::fs::symlink(place.path(), &http).expect("a trap");
+        assert!(looked().contains("cannot be used: Permission denied"));
+    }
+
+    #[test]
     fn other_answers_say_whose_they_are() {
         let (_place, folder) = folder();
         for (answer, expected) in [
@@ -378,7 +437,7 @@ mod tests {
     #[test]
     fn nothing_that_answers_is_a_fault_with_a_remedy() {
         let (_place, folder) = folder();
-        let (token, _) = Token::put(&folder);
+        let (token, _) = Token::put(&folder, folder.path());
         // The port is free again when the listener is dropped.
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())

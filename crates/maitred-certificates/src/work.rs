@@ -113,8 +113,15 @@ impl<W: World> Work<W> {
             look_at: 0,
             look_every,
         };
+        this.remove_dns();
         this.enlist();
         this
+    }
+
+    /// Removes the entries of the DNS that are still there: behind the end of an orderer, and before its own.
+    pub(crate) fn remove_dns(&self) {
+        let noted = self.wishes.folder.noted_dns();
+        noted.iter().for_each(|(name, value)| self.remove_entry(name, value));
     }
 
     /// Changes what is wished, in the same folder. Orders that run for other wishes end.
@@ -484,7 +491,11 @@ impl<W: World> Work<W> {
                     self.keep_account(running.ordering.account());
                 }
                 Step::Publish(challenge) => {
-                    if let Err(why) = self.publish(&challenge) {
+                    let published = self.publish(&challenge);
+                    if self.world.stops() {
+                        return true;
+                    }
+                    if let Err(why) = published {
                         running.ordering.not_published(&why);
                     }
                 }
@@ -516,7 +527,11 @@ impl<W: World> Work<W> {
             ChallengeKind::TlsAlpn01 => folder
                 .publish_tls_alpn(&identifier.to_string(), key_authorization)
                 .map_err(|error| error.to_string()),
-            ChallengeKind::Dns01 => self.hook("add", challenge),
+            ChallengeKind::Dns01 => {
+                let (name, value) = (challenge.dns_name(), challenge.dns_value());
+                folder.note_dns(&name, &value).map_err(|error| error.to_string())?;
+                self.hook("add", &name, &value)
+            }
         }
     }
 
@@ -524,14 +539,26 @@ impl<W: World> Work<W> {
         if challenge.kind != ChallengeKind::Dns01 {
             return self.wishes.folder.withdraw(&challenge.identifier.to_string(), &challenge.token);
         }
-        if let Err(why) = self.hook("remove", challenge) {
-            (self.say)(Level::Warn, &format!("acme: {}: {why}; remove it by hand", challenge.dns_name()));
+        self.remove_entry(&challenge.dns_name(), &challenge.dns_value());
+    }
+
+    fn remove_entry(&self, name: &str, value: &str) {
+        let removed = self.hook("remove", name, value);
+        // Behind a kill at the end the next orderer removes it.
+        if removed.is_ok() || !self.world.stops() {
+            self.wishes.folder.forget_dns(name, value);
+            removed.unwrap_or_else(|why| {
+                (self.say)(
+                    Level::Warn,
+                    &format!("acme: {name}: {why}; remove the TXT entry {value} by hand"),
+                );
+            });
         }
     }
 
-    fn hook(&self, word: &str, challenge: &Challenge) -> Result<(), String> {
+    fn hook(&self, word: &str, name: &str, value: &str) -> Result<(), String> {
         let hook = self.wishes.hook.as_deref().ok_or("there is no hook")?;
-        self.world.hook(hook, [word, &challenge.dns_name(), &challenge.dns_value()])
+        self.world.hook(hook, [word, name, value])
     }
 
     fn issued(&mut self, name: &str, to: To, issued: Issued) {

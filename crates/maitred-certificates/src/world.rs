@@ -1,6 +1,6 @@
 //! The world of an orderer: the time, the authority, the hook, random numbers.
 //!
-//! Promises: everything ends soon behind [`Stop`]; a call takes at most a minute, a hook two. Leaves out: what is asked.
+//! Promises: everything ends soon behind [`Stop`], a hook that removes an entry of the DNS within some seconds; a call takes at most a minute, a hook two. Leaves out: what is asked.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -8,8 +8,7 @@ use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -31,17 +30,25 @@ const HOOK: Duration = Duration::from_secs(120);
 /// Time between two looks whether the server ends, while a call or a hook runs.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A wish to end, which is not taken back.
+/// Time behind [`Stop`] for hooks that remove entries of the DNS. The next start removes the others.
+const REMOVAL: Duration = Duration::from_secs(5);
+
+/// A wish to end, which is not taken back, with its time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub(crate) struct Stop(Arc<OnceLock<Instant>>);
 
 impl Stop {
     pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.get_or_init(Instant::now);
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.is_over(Duration::ZERO)
+    }
+
+    /// Whether this time has passed since the wish.
+    fn is_over(&self, time: Duration) -> bool {
+        self.0.get().is_some_and(|at| at.elapsed() >= time)
     }
 }
 
@@ -219,6 +226,10 @@ pub fn unless_hook_runs(act: impl FnOnce()) {
 
 fn run(command: &str, arguments: [&str; 3], stop: &Stop) -> Result<(), String> {
     let _runs = HOOK_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let rest = if arguments[0] == "remove" { REMOVAL } else { Duration::ZERO };
+    if stop.is_over(rest) {
+        return Err("the server ends".to_owned());
+    }
     let mut words = command.split_whitespace();
     let program = words.next().unwrap_or_default();
     let mut child = Command::new(program)
@@ -238,7 +249,10 @@ fn run(command: &str, arguments: [&str; 3], stop: &Stop) -> Result<(), String> {
                     "{command} has ended with {status}; its words are in the error output of this server"
                 ));
             }
-            Ok(None) if stop.is_set() => break,
+            Ok(None) if stop.is_over(rest) => {
+                end(&mut child);
+                return Err(format!("{command} was killed, as the server ends"));
+            }
             Ok(None) if begun.elapsed() >= HOOK => break,
             Ok(None) => thread::sleep(LOOK),
             Err(error) => return Err(format!("the end of {program} cannot be waited for: {error}")),
@@ -337,9 +351,13 @@ mod tests {
         let folder = tempfile::TempDir::new().expect("a folder");
         let endless = folder.path().join("endless");
         std::fs::write(&endless, "sleep 600\n").expect("written");
-        stop.set();
         let command = format!("sh {}", endless.display());
-        assert!(run(&command, ["add", "a", "b"], &stop).is_err(), "the end of the server ends the hook");
+        let ending = stop.clone();
+        let other = thread::spawn(move || run(&command, ["add", "a", "b"], &ending));
+        stop.set();
+        let error = other.join().expect("no panic").expect_err("the end of the server ends the hook");
+        assert!(error.ends_with("the server ends"), "{error}");
+        assert_eq!(run("true", ["remove", "a", "b"], &stop), Ok(()), "entries are removed at the end, too");
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub fn ordered(config: &Config) -> Vec<String> {
 pub fn why_not(config: &Config, name: &str) -> Option<&'static str> {
     let bare = name.trim_start_matches("*.");
     // An authority of one's own certifies what it likes.
-    (bare.parse::<Identifier>().is_err() || config.acme.authorities.is_none() && !is_public(bare))
+    (bare.parse::<Identifier>().is_err() || config.acme.directory.is_public() && !is_public(bare))
         .then_some("no public authority certifies it, so it keeps a self-signed certificate")
 }
 
@@ -168,17 +168,37 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
         ("acme-on-demand", !acme.on_demand.is_empty()),
         ("acme-ask", acme.ask.is_some()),
     ];
-    if let Some((key, _)) =
-        set.into_iter().find(|(_, is_set)| *is_set && !is_asked_for && !config.development.on)
-    {
-        return wrong(
-            key,
-            "no certificates are ordered".to_owned(),
-            "write --acme you@example.org, too, or leave it out",
-        );
+    let is_off = config.site.acme == Acme::Off && !config.development.on;
+    if let Some((key, _)) = set.into_iter().find(|(_, is_set)| *is_set && is_off) {
+        let (what, remedy) = match is_asked_for {
+            false => ("no certificates are ordered", "write --acme you@example.org, too, or leave it out"),
+            true => (
+                "acme stands in tables of hosts alone, and this belongs to the default host",
+                "write acme above the tables, too, or leave this out",
+            ),
+        };
+        return wrong(key, what.to_owned(), remedy);
     }
     if !is_asked_for {
         return Ok(());
+    }
+    if !acme.hosts.is_empty() && !config.site.certificates.is_empty() {
+        let what = "the default host has a certificate (tls-cert), so none is ordered for it".to_owned();
+        return wrong("acme-host", what, "leave one of them out, or give the name a table [host.\"NAME\"]");
+    }
+    let mut contacts = config.sites().filter_map(|(host, site)| match site.acme {
+        Acme::On(Some(contact)) => Some((host.map(|host| host.name.clone()), contact)),
+        _ => None,
+    });
+    if let Some((_, first)) = contacts.next()
+        && let Some((host, other)) = contacts.find(|(_, contact)| *contact != first)
+    {
+        let what = format!("the address {other} is another one than {first}, and all names have one account");
+        return Err(Problem::new(
+            origins.describe_in(host.as_deref(), "acme"),
+            what,
+            "write one address, or on",
+        ));
     }
     if !is_on(config) {
         let what = "there is no name to order a certificate for".to_owned();
@@ -252,9 +272,8 @@ pub fn wishes_again(config: &Config, external_account: Option<ExternalAccount>) 
         return None;
     }
     let acme = &config.acme;
-    let hosts = config.hosts.iter().map(|host| &host.site.acme);
-    let contact = std::iter::once(&config.site.acme).chain(hosts).find_map(|acme| match acme {
-        Acme::On(contact) => contact.clone(),
+    let contact = config.sites().find_map(|(_, site)| match site.acme {
+        Acme::On(contact) => contact,
         Acme::Off => None,
     });
     let kind = |challenge: &Challenge| match challenge {
@@ -312,16 +331,20 @@ mod tests {
     use crate::sources::{self, Inputs, Loaded};
 
     fn loaded(line: &str) -> Loaded {
+        loaded_in(Path::new("/nowhere"), &line.split(' ').collect::<Vec<_>>())
+    }
+
+    fn loaded_in(folder: &Path, arguments: &[&str]) -> Loaded {
         let inputs = Inputs {
-            arguments: line.split(' ').map(ToOwned::to_owned).collect(),
+            arguments: arguments.iter().map(ToString::to_string).collect(),
             environment: Vec::new(),
-            folder: "/nowhere".into(),
+            folder: folder.into(),
             earlier: renamed::NAMES,
             files: None,
             workers: None,
             started_in: "/".into(),
         };
-        sources::load(&inputs).expect(line)
+        sources::load(&inputs).expect("values")
     }
 
     fn checked(line: &str) -> Option<String> {
@@ -365,7 +388,8 @@ mod tests {
         .config;
         assert_eq!(ordered(&config), ["a.org"]);
         assert_eq!(named(&config).len(), 4);
-        let config = loaded("app --acme on --acme-host db.internal --acme-ca /etc/hosts").config;
+        let config =
+            loaded("app --acme on --acme-host db.internal --acme-directory https://ca.internal/dir").config;
         assert_eq!(ordered(&config), ["db.internal"]);
     }
 
@@ -404,12 +428,38 @@ mod tests {
                 Some("--acme-ca: there is no file /nowhere/ca.pem;"),
             ),
             ("app --acme on --host a.org --tls", Some("--tls: certificates are ordered (acme),")),
+            (
+                "app --acme on --host a.org --tls-cert x.pem",
+                Some("--acme-host: the default host has a certificate (tls-cert),"),
+            ),
         ] {
-            match (checked(line), error) {
-                (None, None) => {}
-                (Some(found), Some(error)) => assert!(found.starts_with(error), "{line}: {found}"),
-                (found, _) => panic!("{line}: {found:?}"),
-            }
+            compare(line, checked(line), error);
+        }
+    }
+
+    #[test]
+    fn options_that_no_host_uses_are_refused() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        for (top, host, error) in [
+            ("", "acme = 'on'", None),
+            ("acme = 'a@b.org'", "acme = 'on'", None),
+            ("acme-host = 'b.org'", "acme = 'on'", Some("acme stands in tables of hosts alone")),
+            ("acme-on-demand = '*.b.org'", "acme = 'on'", Some("acme stands in tables of hosts alone")),
+            ("acme = 'a@b.org'", "acme = 'a@c.org'", Some("the address a@c.org is another one than a@b.org")),
+        ] {
+            let file = format!("{top}\n[host.'a.org']\nstatic = '/=.'\n{host}\n");
+            std::fs::write(folder.path().join("maitred.toml"), &file).expect("written");
+            let Loaded { config, origins, .. } = loaded_in(folder.path(), &[]);
+            let found = check(&config, &origins).err().map(|problem| problem.to_string());
+            compare(&file, found, error);
+        }
+    }
+
+    fn compare(given: &str, found: Option<String>, error: Option<&str>) {
+        match (found, error) {
+            (None, None) => {}
+            (Some(found), Some(error)) => assert!(found.contains(error), "{given}: {found}"),
+            (found, _) => panic!("{given}: {found:?}"),
         }
     }
 

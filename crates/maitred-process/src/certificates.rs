@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use maitred_certificates::{Orderer, Wishes};
 use maitred_config::accounts::shown_user;
+use maitred_config::acme_values::AcmeConfig;
 use maitred_config::{Config, Origins, Problem, acme};
 use maitred_control::local;
 use maitred_io::line_writer::give_folder;
@@ -24,6 +25,8 @@ use maitred_server::rights::Identity;
 pub(crate) struct Certificates {
     orderer: Option<Orderer>,
     wishes: Option<Wishes>,
+    /// The options that the wishes are of.
+    options: AcmeConfig,
 }
 
 /// Makes the folder for the user that the process becomes, before it does.
@@ -70,6 +73,7 @@ impl Certificates {
 
     /// Changes what is ordered.
     pub(crate) fn set(&mut self, wishes: Option<Wishes>, config: &Config, log: &Arc<Log>) {
+        self.options = config.acme.clone();
         if wishes == self.wishes {
             return;
         }
@@ -88,9 +92,11 @@ impl Certificates {
     }
 
     /// As [`set`](Self::set), by a configuration that was read again, if this process orders.
-    pub(crate) fn read_again(&mut self, config: &Config, log: &Arc<Log>) {
-        let known = self.wishes.as_ref().and_then(|wishes| wishes.external_account.clone());
-        let wishes = acme::wishes_again(config, known);
+    pub(crate) fn read_again(&mut self, config: &Config, origins: &Origins, log: &Arc<Log>) {
+        let wishes = self.next(config, origins).unwrap_or_else(|problem| {
+            log.warn(format_args!("only a restart applies acme-eab: {problem}"));
+            acme::wishes_again(config, None)
+        });
         // A deploy without another wish is no reason to try again what has failed: authorities count failures.
         if let Some(wishes) = wishes.as_ref().filter(|_| wishes != self.wishes) {
             wishes.folder.hurry();
@@ -98,8 +104,56 @@ impl Certificates {
         self.set(wishes, config, log);
     }
 
+    /// The wishes of a configuration that was read again: perhaps the start alone could read the key of the account elsewhere.
+    fn next(&self, config: &Config, origins: &Origins) -> Result<Option<Wishes>, Problem> {
+        acme::wishes(config, origins).or_else(|problem| {
+            let of = |options: &AcmeConfig| (options.directory.clone(), options.external_account.clone());
+            let known = self.wishes.as_ref().and_then(|wishes| wishes.external_account.clone());
+            let known = known.filter(|_| of(&self.options) == of(&config.acme)).ok_or(problem)?;
+            Ok(acme::wishes_again(config, Some(known)))
+        })
+    }
+
     /// Ends the orderer, within a moment.
     pub(crate) fn end(&mut self) {
         self.orderer = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use maitred_config::options;
+
+    use super::*;
+
+    #[test]
+    fn a_reload_reads_the_account_elsewhere_and_keeps_the_known_one_for_the_same_authority_alone() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let file = folder.path().join("eab");
+        let mut config = Config::with_defaults();
+        let set = |config: &mut Config, key: &str, text: &str| {
+            options::find(key).expect(key).set(config, &[text.to_owned()]).expect(text);
+        };
+        set(&mut config, "acme", "on");
+        set(&mut config, "acme-host", "a.org");
+        set(&mut config, "acme-eab", &file.to_string_lossy());
+        let origins = Origins::default();
+        fs::write(&file, "one:AAAA").expect("written");
+        let wishes = acme::wishes(&config, &origins).expect("read");
+        let before = Certificates { orderer: None, wishes, options: config.acme.clone() };
+        let account = |config: &Config| {
+            let next = before.next(config, &origins)?;
+            Ok(next.and_then(|wishes| wishes.external_account).map(|account| account.kid))
+        };
+        let one = Ok::<_, Problem>(Some("one".to_owned()));
+        assert_eq!(account(&config), one);
+        fs::write(&file, "two:AAAA").expect("written");
+        assert_eq!(account(&config), Ok(Some("two".to_owned())));
+        fs::remove_file(&file).expect("removed");
+        assert_eq!(account(&config), one, "it cannot be read any more");
+        set(&mut config, "acme-directory", "https://ca.internal/dir");
+        assert!(account(&config).expect_err("none").to_string().contains("acme-eab"));
     }
 }

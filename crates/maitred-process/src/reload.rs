@@ -91,7 +91,7 @@ impl Reload {
         self.running = next;
         self.origins = loaded.origins;
         if orders {
-            self.certificates.read_again(&self.running, log);
+            self.certificates.read_again(&self.running, &self.origins, log);
         }
         for line in &plan.lines {
             log.info(format_args!("{line}"));
@@ -166,21 +166,24 @@ impl Reload {
             option.reload == Needs::Terms && option.show(&self.running) != option.show(wanted)
         });
         let changed: Vec<&Definition> = changed.collect();
+        // Without the options that need a restart: certificates of another folder would not be renewed.
+        let mut taken = next.clone();
+        taken.take_terms(wanted);
         let Some(running) =
-            self.tls.as_mut().filter(|_| tls::is_on(wanted) && same_hosts(wanted, &self.running))
+            self.tls.as_mut().filter(|_| tls::is_on(&taken) && same_hosts(wanted, &self.running))
         else {
             // Listeners would change between plain text and TLS, or hosts would change their numbers.
             plan.restart.extend(changed.iter().map(|option| option.name.to_owned()));
             return Ok(());
         };
-        let lines = running.load(wanted, &loaded.origins, server)?;
+        let lines = running.load(&taken, &loaded.origins, server)?;
         for option in changed {
             let [before, after] =
                 [&self.running, wanted].map(|config| option.show(config).unwrap_or_default());
             plan.lines.push(format!("{} {before} -> {after}", option.name));
         }
         plan.lines.extend(lines);
-        next.take_terms(wanted);
+        *next = taken;
         Ok(())
     }
 

@@ -183,3 +183,18 @@ fn certificates_of_hosts_need_no_restart() {
     let mut case = Case::new(&[], &file("b"));
     assert_eq!(case.plan(&file("c")).restart, [""; 0]);
 }
+
+#[test]
+fn acme_and_its_folder_need_a_restart_and_take_no_part_in_terms() {
+    let file =
+        |more: &str| format!("listen = \":0\"\ntls-cert = \"a\"\n{more}[host.\"a.org\"]\nstatic = \"/=.\"\n");
+    let mut case = Case::new(&[], &file(""));
+    assert_eq!(case.plan(&file("acme = \"on\"\n")).restart, ["acme"]);
+    assert!(!acme::is_on(&case.reload.running));
+    let folder = |path: &str| file(&format!("acme = \"on\"\nacme-folder = \"{path}\"\n"));
+    let mut case = Case::new(&[], &folder("/one"));
+    assert_eq!(case.plan(&folder("/two")).restart, ["acme-folder"]);
+    let wanted = case.reload.read().expect("valid").config;
+    case.reload.running.take_terms(&wanted);
+    assert_eq!(acme::folder(&case.reload.running).path(), std::path::Path::new("/one"));
+}

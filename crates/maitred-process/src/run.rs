@@ -74,8 +74,9 @@ fn run_here(
     checked.tls = Material::read(&loaded.config, &loaded.origins, from)?;
     checked.acme = match (worker, &predecessor) {
         (Some(_), _) => None,
-        // The rights of the start are gone, and the account is known by now.
-        (None, Some(_)) => acme::wishes_again(&loaded.config, None),
+        // The rights of the start are gone, and mostly the account is known by now.
+        (None, Some(_)) => acme::wishes(&loaded.config, &loaded.origins)
+            .unwrap_or_else(|_| acme::wishes_again(&loaded.config, None)),
         (None, None) => acme::wishes(&loaded.config, &loaded.origins)?,
     };
     let mut service = match worker {

@@ -97,9 +97,13 @@ impl Watcher {
     fn run(mut self, stopped: &Receiver<()>) {
         let mut told: Option<Instant> = None;
         loop {
-            if self.tells && told.is_none_or(|at| at.elapsed() >= DAY) {
+            if told.is_none_or(|at| at.elapsed() >= DAY) {
                 let again = told.replace(Instant::now()).is_some();
-                self.tell(again);
+                if self.tells {
+                    self.tell(again);
+                }
+                // A self-signed certificate that stands in for one by ACME is made again before it ends.
+                self.mark = None;
             }
             let interval = self.begin();
             let interval = match self.pending {

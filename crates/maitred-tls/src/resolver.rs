@@ -16,9 +16,8 @@ pub enum UnknownName {
     /// The first certificate.
     #[default]
     Default,
-    /// The alert `unrecognized_name` (RFC 6066 §3). A client that asks for no name gets the certificate for the address of its connection, else the first
-    /// one for an IP address, as clients that connect to an address name no server; without such a certificate it gets the alert
-    /// `missing_extension` (RFC 8446 §9.2).
+    /// The alert `unrecognized_name` (RFC 6066 §3); `missing_extension` (RFC 8446 §9.2) for a client that asks for no name, where no certificate
+    /// is for an address.
     Refuse,
 }
 
@@ -56,10 +55,10 @@ impl Resolver {
             let named = |number: usize| identities.get(number).map(|identity| &identity.info.names);
             order.iter().copied().filter(|&other| other == number || named(other) == named(number)).collect()
         };
-        let (unknown, nameless) = match unknown {
-            UnknownName::Default => (Some(like(0)), Some(like(0))),
-            UnknownName::Refuse => (None, identities.iter().position(Identity::has_address).map(like)),
-        };
+        let unknown = (unknown == UnknownName::Default).then(|| like(0));
+        // Clients that connect to an address name no server, and behind NAT the address of the connection is another one.
+        let nameless =
+            identities.iter().position(Identity::has_address).map(like).or_else(|| unknown.clone());
         Self { identities, names, unknown, nameless, clock }
     }
 

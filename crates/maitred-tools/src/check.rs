@@ -20,15 +20,16 @@ pub fn check(loaded: &Loaded, host: &dyn Host) -> Result<u8, Problem> {
     acme::wishes(&loaded.config, &loaded.origins)?;
     let lines = tls.iter().flat_map(|tls| tls::report(tls));
     let code = print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>());
-    if loaded.looks { look(loaded) } else { Ok(code) }
+    let user = checked.wanted.map(|wanted| (wanted.identity.uid, wanted.identity.gid));
+    if loaded.looks { look(loaded, user) } else { Ok(code) }
 }
 
 /// Prints what an order of certificates would meet.
-fn look(loaded: &Loaded) -> Result<u8, Problem> {
+fn look(loaded: &Loaded, user: Option<(u32, u32)>) -> Result<u8, Problem> {
     let Some(wishes) = acme::wishes(&loaded.config, &loaded.origins)? else {
         return Ok(print("# acme: in development no certificate is ordered\n"));
     };
-    let told = preflight(&wishes);
+    let told = preflight(&wishes, user);
     let line = |told: &maitred_certificates::Told| {
         let kind = if told.is_fault { "fault: " } else { "" };
         format!("# acme: {kind}{}\n", told.text)

@@ -12,6 +12,7 @@ use maitred_acme::{HttpRequest, HttpResponse, Now};
 use maitred_log::Level;
 use tempfile::TempDir;
 
+use crate::orderer::warnings;
 use crate::work::Work;
 use crate::world::World;
 use crate::{ChallengeKind, Folder, Status, Wishes};
@@ -36,6 +37,8 @@ struct Fake {
     /// A name that it says yes to in any case.
     served: Cell<&'static str>,
     hooks: RefCell<Vec<String>>,
+    /// The server ends while a hook adds an entry.
+    stops_at_hook: Cell<bool>,
     random: Cell<u16>,
 }
 
@@ -65,6 +68,10 @@ impl World for Rc<Fake> {
 
     fn hook(&self, command: &str, [word, name, _]: [&str; 3]) -> Result<(), String> {
         self.hooks.borrow_mut().push(format!("{command} {word} {name}"));
+        if word == "add" && self.stops_at_hook.get() {
+            self.stops.set(true);
+            return Err("the server ends".to_owned());
+        }
         Ok(())
     }
 
@@ -100,6 +107,7 @@ impl Test {
             asked: RefCell::new((200, Vec::new())),
             served: Cell::new("none"),
             hooks: RefCell::default(),
+            stops_at_hook: Cell::new(false),
             random: Cell::new(7),
         });
         let mut wishes = Wishes {
@@ -409,6 +417,49 @@ fn a_name_on_demand_that_fails_waits_for_the_next_client_and_its_time() {
     assert!((2..=6).contains(&tries), "{tries} orders in ten minutes");
     test.pass(DAY);
     assert_eq!(test.orders().len(), tries, "no client has asked since");
+}
+
+#[test]
+fn names_that_the_process_with_the_lock_does_not_order_get_a_fault() {
+    let mut test = Test::new(&["a.example"]);
+    test.pass(60);
+    let mut other =
+        Wishes { names: vec!["a.example".to_owned(), "b.example".to_owned()], ..test.wishes.clone() };
+    let lines = warnings(&other);
+    assert!(lines.len() == 1 && lines[0].starts_with("b.example: another process orders"), "{lines:?}");
+    assert!(lines[0].contains("acme-folder"), "{lines:?}");
+    let states = ["a.example", "b.example"].map(|name| test.status(name).state);
+    assert_eq!(states, ["valid", "failing"]);
+    assert_eq!(warnings(&other), lines, "the next day, too");
+    other.names.remove(1);
+    assert_eq!(warnings(&other), [""; 0]);
+    test.work.set(Wishes { names: vec!["b.example".to_owned()], ..test.wishes.clone() });
+    test.pass(60);
+    assert_eq!(test.status("b.example").state, "valid", "an orderer of the name begins anew");
+}
+
+#[test]
+fn an_end_removes_entries_of_the_dns_and_is_no_fault() {
+    let mut test = Test::with(&["a.example"], |wishes| {
+        wishes.challenges = vec![ChallengeKind::Dns01];
+        wishes.hook = Some("/opt/dns".to_owned());
+    });
+    test.world.authority.borrow_mut().kind = Some("dns-01");
+    let hooks = |test: &Test| test.world.hooks.borrow().len();
+    while hooks(&test) == 0 {
+        test.pass(1);
+    }
+    assert_eq!(test.wishes.folder.noted_dns().len(), 1);
+    test.restart();
+    assert_eq!(test.world.hooks.borrow()[1], "/opt/dns remove _acme-challenge.a.example", "behind a kill");
+    test.world.stops_at_hook.set(true);
+    while !test.world.stops.get() {
+        let wait = test.work.turn().as_secs();
+        test.world.passed.set(test.world.passed.get() + wait);
+    }
+    assert_eq!(test.status("a.example").fault, None);
+    test.work.remove_dns();
+    assert_eq!((test.wishes.folder.noted_dns().len(), hooks(&test)), (0, 4));
 }
 
 fn on_demand() -> Test {

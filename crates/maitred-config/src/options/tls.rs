@@ -63,8 +63,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Server(&server(UNKNOWN_NAME, |config| &mut config.tls.unknown_name)),
         default: &["default"],
         summary: "What a client gets that asks for a name without a certificate: the first certificate, or a refusal \
-                  (alert unrecognized_name, RFC 6066 section 3). A client that names nobody always gets the first \
-                  one.",
+                  (alert unrecognized_name, RFC 6066 section 3). A client that names no server gets the certificate of \
+                  the address that it connects to, else the first one of an address, else the first one, or missing_extension.",
         cost: "none",
         worst: "default: whoever connects learns the names of the first certificate",
         ..Definition::of(Reload::Terms)

@@ -47,9 +47,19 @@ pub(super) fn find(place: &str) -> Result<(String, Vec<u8>), Problem> {
     })
 }
 
-/// A self-signed certificate with its key for one name; none if the system refuses.
-pub(super) fn for_name(name: &str) -> Option<Vec<u8>> {
-    Identity::development(&[name.to_owned()], system_clock).ok().map(|(_, pem)| together(&pem))
+/// A self-signed certificate with its key for one name: the known one while it is valid for [`LEAST_LEFT`]. None if the system refuses.
+pub(super) fn for_name(name: &str, known: Option<&[u8]>) -> Option<Vec<u8>> {
+    let lasts = |pem: &&[u8]| Identity::from_pem(pem, pem).is_ok_and(|identity| lasts(&identity));
+    let made = || Identity::development(&[name.to_owned()], system_clock).ok().map(|(_, pem)| together(&pem));
+    known.filter(lasts).map(<[u8]>::to_vec).or_else(made)
+}
+
+pub(super) fn is_self_signed(pem: &[u8]) -> bool {
+    Identity::from_pem(pem, pem).is_ok_and(|identity| identity.info().certificate.is_self_signed)
+}
+
+fn lasts(identity: &Identity) -> bool {
+    identity.info().certificate.not_after.saturating_sub(system_clock()) > LEAST_LEFT.as_secs()
 }
 
 /// `$XDG_CACHE_HOME`, or `.cache` of the home folder (XDG Base Directory Specification).
@@ -73,10 +83,8 @@ fn kept(path: &Path, names: &[String]) -> Option<Vec<u8>> {
     let is_own = found.is_file() && found.uid() == local::user() && found.mode() & 0o077 == 0;
     let pem = fs::read(path).ok().filter(|_| is_own)?;
     let identity = Identity::from_pem(&pem, &pem).ok()?;
-    let info = identity.info();
-    let left = info.certificate.not_after.saturating_sub(system_clock());
-    let is_for_all = names.iter().all(|name| info.names.contains(name));
-    (is_for_all && left > LEAST_LEFT.as_secs()).then_some(pem)
+    let is_for_all = names.iter().all(|name| identity.info().names.contains(name));
+    (is_for_all && lasts(&identity)).then_some(pem)
 }
 
 /// Certificate and key in one text.

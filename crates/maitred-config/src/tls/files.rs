@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use base64ct::{Base64, Encoding};
 use serde_json::{Value, json};
 
-use maitred_server::tls::{Identity, system_clock};
+use maitred_certificates::{Held, check_chain};
+use maitred_server::tls::system_clock;
 
 use super::development;
 use crate::accounts::shown_user;
@@ -94,6 +95,8 @@ impl Named<'_> {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Files {
     contents: BTreeMap<PathBuf, Vec<u8>>,
+    /// Those of certificates by ACME.
+    ordered: BTreeMap<PathBuf, Vec<u8>>,
     /// The place of the certificate for development, and the certificate with its key.
     pub(super) development: Option<(String, Vec<u8>)>,
 }
@@ -101,7 +104,7 @@ pub(crate) struct Files {
 impl fmt::Debug for Files {
     /// Shows only the names: keys are secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.contents.keys()).finish()
+        f.debug_set().entries(self.contents.keys().chain(self.ordered.keys())).finish()
     }
 }
 
@@ -125,22 +128,35 @@ impl Files {
         Ok(files)
     }
 
-    /// Adds the certificates by ACME. The place of a file that is missing or broken is taken by the known certificate, else by a self-signed one:
-    /// there always is one.
+    /// Adds the certificates by ACME. In the place of a file that is missing, broken, ended, or older than the known certificate, as one from a
+    /// backup, there is the known certificate, else a self-signed one: there always is one.
     pub(super) fn complete(&mut self, config: &Config, known: Option<&Self>) {
         for (name, path) in acme::files(config) {
-            let found = read(&path).ok().filter(|pem| is_for(pem, &name));
-            let is_valid = |pem: &&[u8]| is_for(pem, &name) && !has_ended(pem);
-            let known = || known.and_then(|known| known.get(&path)).filter(is_valid).map(<[u8]>::to_vec);
-            if let Some(pem) = found.or_else(known).or_else(|| development::for_name(&name)) {
-                self.contents.insert(path, pem);
-            }
+            let held = |pem: Vec<u8>| {
+                let held = check_chain(&pem, &pem, &[name.parse().ok()?], system_clock()).ok()?;
+                Some((held, pem))
+            };
+            let known = known.and_then(|known| known.get(&path));
+            let own = known.filter(|pem| development::is_self_signed(pem));
+            let known = known.filter(|_| own.is_none()).and_then(|pem| held(pem.to_vec()));
+            let pem = match (read(&path).ok().and_then(held), known) {
+                (Some((new, _)), Some((old, pem))) if is_older(&new, &old) => Some(pem),
+                (Some((_, pem)), _) | (None, Some((_, pem))) => Some(pem),
+                (None, None) => development::for_name(&name, own),
+            };
+            self.ordered.extend(pem.map(|pem| (path, pem)));
         }
+    }
+
+    /// Without the certificates by ACME that each process reads from the same files.
+    pub(super) fn handed(mut self) -> Self {
+        self.ordered.retain(|path, pem| read(path).ok().as_ref() != Some(pem));
+        self
     }
 
     /// Whether the contents are the same, apart from the certificate for development.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.contents == other.contents
+        self.contents == other.contents && self.ordered == other.ordered
     }
 
     pub(super) fn has_all(&self, config: &Config) -> bool {
@@ -152,27 +168,32 @@ impl Files {
     }
 
     pub(super) fn get(&self, path: &Path) -> Option<&[u8]> {
-        self.contents.get(path).map(Vec::as_slice)
+        self.contents.get(path).or_else(|| self.ordered.get(path)).map(Vec::as_slice)
     }
 
     pub(super) fn to_json(&self) -> Value {
         let encoded = |content: &[u8]| Base64::encode_string(content);
-        let files = self.contents.iter().map(|(path, content)| {
-            // Paths come from text.
-            json!({ "path": path.to_string_lossy(), "content": encoded(content) })
-        });
+        let list = |contents: &BTreeMap<PathBuf, Vec<u8>>| {
+            let file = |(path, content): (&PathBuf, &Vec<u8>)| {
+                // Paths come from text.
+                json!({ "path": path.to_string_lossy(), "content": encoded(content) })
+            };
+            contents.iter().map(file).collect::<Vec<_>>()
+        };
         let development = self.development.as_ref();
         let development = development.map(|(place, pem)| json!({ "place": place, "content": encoded(pem) }));
-        json!({ "files": files.collect::<Vec<_>>(), "development": development })
+        json!({ "files": list(&self.contents), "ordered": list(&self.ordered), "development": development })
     }
 
     /// None for another value.
     pub(super) fn from_json(value: &Value) -> Option<Self> {
         let content = |value: &Value| Base64::decode_vec(value["content"].as_str()?).ok();
-        let mut files = Self::default();
-        for file in value["files"].as_array()? {
-            files.contents.insert(PathBuf::from(file["path"].as_str()?), content(file)?);
-        }
+        let list = |key: &str| {
+            let file = |file: &Value| Some((PathBuf::from(file["path"].as_str()?), content(file)?));
+            value[key].as_array().map_or(Some(BTreeMap::new()), |list| list.iter().map(file).collect())
+        };
+        value["files"].as_array()?;
+        let mut files = Self { contents: list("files")?, ordered: list("ordered")?, development: None };
         if let Some(place) = value["development"]["place"].as_str() {
             files.development = Some((place.to_owned(), content(&value["development"])?));
         }
@@ -180,12 +201,9 @@ impl Files {
     }
 }
 
-fn is_for(pem: &[u8], name: &str) -> bool {
-    Identity::from_pem(pem, pem).is_ok_and(|identity| identity.info().names.iter().any(|own| own == name))
-}
-
-fn has_ended(pem: &[u8]) -> bool {
-    Identity::from_pem(pem, pem).is_ok_and(|identity| identity.info().certificate.not_after <= system_clock())
+/// Another authority, or a profile of shorter certificates, may change one of both.
+fn is_older(new: &Held, old: &Held) -> bool {
+    new.not_before < old.not_before && new.not_after < old.not_after
 }
 
 /// The reason why a file has not been read.
@@ -269,6 +287,7 @@ impl Stamps {
 
 #[cfg(test)]
 mod tests {
+    use maitred_server::tls::Identity;
     use tempfile::TempDir;
 
     use super::*;
@@ -288,6 +307,15 @@ mod tests {
         config.site.ocsp = vec![NO_FILE.into()];
         let mut files = Files::read(&config, &Origins::default(), None).expect("they are there");
         files.development = Some(("a place".to_owned(), b"secret".to_vec()));
+        let [same, other] = ["c", "d"].map(|name| folder.path().join(name));
+        fs::write(&same, "one").expect("written");
+        files.ordered = [(same.clone(), b"one".to_vec()), (other.clone(), b"two".to_vec())].into();
+        let files = files.handed();
+        assert_eq!(
+            (files.get(&same), files.get(&other)),
+            (None, Some(&b"two"[..])),
+            "of ACME the others alone"
+        );
         let read = Files::from_json(&files.to_json()).expect("the same");
         assert_eq!(read, files);
         assert!(read.has_all(&config));
@@ -326,5 +354,46 @@ mod tests {
         assert_ne!(after, before);
         fs::remove_file(&path).expect("removed");
         assert_ne!(Stamps::of(&config), after);
+    }
+
+    #[test]
+    fn only_a_better_certificate_replaces_the_known_one() {
+        /// Seventy days ago.
+        fn then() -> u64 {
+            system_clock() - 70 * 24 * 60 * 60
+        }
+        /// 2020-09-13.
+        fn long_ago() -> u64 {
+            1_600_000_000
+        }
+        let folder = TempDir::new().expect("a folder");
+        let mut config = Config::with_defaults();
+        config.site.acme = crate::acme_values::Acme::On(None);
+        config.acme.hosts = vec!["shop.example".parse().expect("a name")];
+        config.acme.folder = Some(folder.path().to_owned());
+        let path = acme::folder(&config).certificate("shop.example");
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        let made = |clock: fn() -> u64| {
+            let (_, pem) = Identity::development(&["shop.example".to_owned()], clock).expect("made");
+            format!("{}{}", pem.certificate, pem.key).into_bytes()
+        };
+        let completed = |known: &[u8]| {
+            let known = Files { ordered: [(path.clone(), known.to_vec())].into(), ..Files::default() };
+            let mut files = Files::default();
+            files.complete(&config, Some(&known));
+            files.ordered.remove(&path).expect("there always is one")
+        };
+        let own = made(system_clock);
+        for broken in [made(long_ago), b"nothing".to_vec()] {
+            fs::write(&path, broken).expect("written");
+            assert_eq!(completed(&own), own);
+        }
+        let in_file = made(then);
+        assert_ne!(completed(&in_file), in_file, "it would end soon");
+        fs::write(&path, &in_file).expect("written");
+        assert_eq!(completed(&own), in_file, "a self-signed one stands in");
+        let held = |not_before, not_after| Held { id: None, not_before, not_after };
+        assert!(is_older(&held(1, 5), &held(2, 6)), "a backup");
+        assert!(!is_older(&held(3, 5), &held(2, 6)), "certificates may be shorter now");
     }
 }

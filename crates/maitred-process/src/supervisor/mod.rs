@@ -669,10 +669,10 @@ impl Supervisor {
     /// Ends the workers. They accept the connections that wait, since no other process does.
     fn end_crew(&mut self, now: Instant) {
         self.ending = true;
-        self.certificates.end();
         self.end_successor();
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
+        self.certificates.end();
         // Then only workers have descriptors, so a queue ends when they have emptied it.
         self.listeners = Sockets::default();
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use maitred_config::tls::{self, From, Material};
 use maitred_config::{Checked, Config, EXIT_SUCCESS, Origins, Problem};
-use maitred_config::{acme, options, sources, validation};
+use maitred_config::{options, sources, validation};
 use maitred_control::Doors;
 use maitred_supervise::Level;
 
@@ -75,12 +75,10 @@ impl Supervisor {
         self.workers.forget_changes();
         // The listeners have not changed, and only the old list knows the sockets that were passed.
         let listeners = std::mem::take(&mut self.checked.listeners);
-        let account = self.checked.acme.take().and_then(|wishes| wishes.external_account);
-        let acme = acme::wishes_again(&loaded.config, account);
-        let checked = Checked { listeners, acme, ..checked };
+        let checked = Checked { listeners, ..checked };
         (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
         self.crew.set(settings(&self.config));
-        self.certificates.read_again(&self.config, &self.log);
+        self.certificates.read_again(&self.config, &self.origins, &self.log);
         self.forget_template();
         if self.config.workers.number() != before {
             self.set_count(self.config.workers.number(), cause, now);
