@@ -21,6 +21,7 @@ use maitred_tls::{Challenges, is_token};
 use rustix::fs::{Access, FlockOperation, flock};
 
 use crate::name;
+use crate::on_demand::OnDemand;
 use crate::state::{State, Status};
 
 const CERTIFICATES: &str = "certificates";
@@ -36,9 +37,6 @@ const MAX_FILE: u64 = 256 * 1024;
 
 /// Most names that clients can have noted: a look at the folder stays cheap, and a flood of names fills no disk.
 const MAX_WANTED: usize = 64;
-
-/// Most names that are read from the folder.
-const MAX_NAMES: usize = 10_000;
 
 /// See the module text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,9 +95,9 @@ impl Folder {
 
     /// The names that have a certificate here.
     pub fn names(&self) -> Vec<String> {
-        let names =
-            entries(&self.0.join(CERTIFICATES)).take(MAX_NAMES).filter_map(|file| name::of_file(&file));
-        let mut names: Vec<String> = names.filter(|name| self.certificate(name).exists()).collect();
+        let names = entries(&self.0.join(CERTIFICATES)).filter_map(|file| name::of_file(&file));
+        let names = names.filter(|name| self.certificate(name).exists());
+        let mut names: Vec<String> = names.take(OnDemand::MOST_NAMES).collect();
         names.sort();
         names
     }
