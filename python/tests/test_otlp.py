@@ -97,10 +97,11 @@ def test_without_a_name_the_service_is_unknown(serve: Serve, collector: Collecto
     assert collector.span().resource["service.name"] == "unknown_service:maitred"
 
 
-def test_two_workers_are_two_instances(crew: Start, collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [(), ("--preload",)], ids=["started", "forked"])
+def test_two_workers_are_two_instances(crew: Start, collector: Collector, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]) -> None:
     for name, value in QUICK.items():
         monkeypatch.setenv(name, value)
-    server = crew("--otlp", collector.url, "--otlp-signals", "traces")
+    server = crew("--otlp", collector.url, "--otlp-signals", "traces", *options)
     asked_for, pids = 0, set()
     while len(pids) < 2:
         pids.add(server.answer()[1])

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use maitred_server::{TracePhases, TraceTrust};
+pub use maitred_trace::Signal;
 
 use crate::limits::items;
 use crate::{BadValue, did_you_mean};
@@ -45,25 +46,7 @@ impl fmt::Display for OtlpTo {
     }
 }
 
-/// A kind of what is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
-    /// Spans.
-    Traces,
-    /// Figures.
-    Metrics,
-    /// Lines of requests.
-    Logs,
-}
-
-const SIGNALS: [(&str, Signal); 3] =
-    [("traces", Signal::Traces), ("metrics", Signal::Metrics), ("logs", Signal::Logs)];
-
-impl fmt::Display for Signal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(SIGNALS.iter().find(|(_, signal)| signal == self).map_or("", |(name, _)| name))
-    }
-}
+const SIGNALS: [Signal; 3] = [Signal::Traces, Signal::Metrics, Signal::Logs];
 
 pub(crate) fn to(text: &str) -> Result<OtlpTo, BadValue> {
     match text {
@@ -79,8 +62,8 @@ pub(crate) fn to(text: &str) -> Result<OtlpTo, BadValue> {
 
 pub(crate) fn signals(texts: &[String]) -> Result<Vec<Signal>, BadValue> {
     let one = |text: &str| {
-        SIGNALS.iter().find(|(name, _)| *name == text).map(|(_, signal)| *signal).ok_or_else(|| {
-            let names = SIGNALS.map(|(name, _)| name);
+        SIGNALS.into_iter().find(|signal| signal.name() == text).ok_or_else(|| {
+            let names = SIGNALS.map(Signal::name);
             let remedy = did_you_mean(text, names, "write one of them");
             BadValue::new(format!("'{text}' is none of {}", names.join(", ")), remedy)
         })

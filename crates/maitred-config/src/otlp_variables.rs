@@ -22,10 +22,11 @@ pub fn read(
     let of_file =
         |name: &str| of_file.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let variable = |name: &str| std::env::var(name).ok().or_else(|| of_file(name));
-    let found = Environment::read(variable, base).map_err(|what| {
+    let found = Environment::read(variable, base, &config.otlp.signals).map_err(|what| {
         let remedy = "correct the variable, or leave it out; --otlp=off needs none";
         BadValue::new(what, remedy).at(origins.describe("otlp"))
     })?;
+    let Some(found) = found else { return Ok(None) };
     for endpoint in [&found.traces, &found.metrics, &found.logs].into_iter().flatten() {
         let client = endpoint.client.iter().flat_map(|(certificate, key)| {
             [("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", certificate), ("OTEL_EXPORTER_OTLP_CLIENT_KEY", key)]
@@ -38,5 +39,5 @@ pub fn read(
             })?;
         }
     }
-    Ok(Some(found).filter(|found| !found.disabled))
+    Ok(Some(found))
 }

@@ -29,6 +29,7 @@ pub mod pid_file;
 pub mod poller;
 pub mod private_memory;
 pub mod process;
+pub mod random;
 pub mod rights;
 #[cfg(not(shuttle))]
 pub mod service_manager;

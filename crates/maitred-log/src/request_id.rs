@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 
 use maitred_http::FieldSet;
+use maitred_io::random;
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest id that is taken over: a UUID has 36 characters, a trace of Amazon's 35, and there is room for a prefix.
@@ -15,7 +15,7 @@ const MAX_ID: usize = 64;
 const THREAD_SHIFT: u32 = 40;
 
 /// Tells the requests of this process from those of others whose lines go to the same place.
-static PROCESS: LazyLock<u32> = LazyLock::new(|| RandomState::new().build_hasher().finish() as u32);
+static PROCESS: LazyLock<u32> = LazyLock::new(|| random::words()[0] as u32);
 
 static THREADS: AtomicU64 = AtomicU64::new(0);
 

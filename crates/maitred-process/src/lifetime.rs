@@ -11,8 +11,8 @@
 //! SIGHUP and SIGUSR1 are answered while the server serves, and have no effect later. SIGHUP of a terminal that has hung up is a signal to
 //! end.
 //!
-//! After the requests the application ends: within the rest of drain-timeout, but at least
-//! [`MIN_TIME_TO_END`].
+//! After the requests the collector of OpenTelemetry gets its last items ([`OTLP_TIME`]), and the application ends: both within the rest
+//! of drain-timeout, but the application has at least [`MIN_TIME_TO_END`].
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -34,12 +34,20 @@ pub(crate) trait Drain {
     fn wait_drained(&self, limit: Duration) -> bool;
     /// Ends streams of events, which have been asked to end.
     fn end_events(&self);
+    /// Has the items for the collector sent within `limit`.
+    fn finish_otlp(&self, limit: Duration);
+    /// Waits until they have had their end, at most for `limit`; returns whether they have.
+    fn wait_otlp_finished(&self, limit: Duration) -> bool;
     /// Whether the only running handlers are those whose clients are gone.
     fn has_only_abandoned(&self) -> bool;
 }
 
 /// Least time for the end of an application, even if its requests took the whole drain-timeout.
 pub(crate) const MIN_TIME_TO_END: Duration = Duration::from_secs(2);
+
+/// Least and longest time for a collector. After drain-timeout the least one, [`MIN_TIME_TO_END`] and [`GRACE`] have to end before a
+/// supervisor kills a worker.
+const OTLP_TIME: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
 /// Time beyond an application's limit: at the limit the application cuts off its own tasks, which takes a moment.
 const GRACE: Duration = Duration::from_secs(2);
@@ -145,6 +153,28 @@ fn second(signals: &mut dyn Signals) -> Option<StopSignal> {
             return Some(signal);
         }
     }
+}
+
+/// Has the last items sent to the collector. Returns the rest of the time that is `left`.
+///
+/// # Errors
+/// The exit code, if a second signal came meanwhile.
+pub(crate) fn finish_otlp(
+    server: &dyn Drain,
+    signals: &mut dyn Signals,
+    left: Duration,
+    say: &mut dyn FnMut(&str),
+) -> Result<Duration, u8> {
+    let limit = left.clamp(OTLP_TIME[0], OTLP_TIME[1]);
+    let began = Instant::now();
+    server.finish_otlp(limit);
+    while !server.wait_otlp_finished(LOOK_FOR_SIGNAL) && began.elapsed() < limit {
+        if let Some(second) = second(signals) {
+            say(&format!("{second}: ending at once, the collector does not get all"));
+            return Err(128 + second.number());
+        }
+    }
+    Ok(left.saturating_sub(began.elapsed()))
 }
 
 /// Ends the application, at most for `left`. Returns the exit code if a second signal came meanwhile. An
@@ -306,6 +336,14 @@ mod tests {
             self.draining.set(true);
         }
 
+        fn finish_otlp(&self, limit: Duration) {
+            assert!((OTLP_TIME[0]..=OTLP_TIME[1]).contains(&limit));
+        }
+
+        fn wait_otlp_finished(&self, _: Duration) -> bool {
+            self.wait_drained(LOOK_FOR_SIGNAL)
+        }
+
         fn has_only_abandoned(&self) -> bool {
             false
         }
@@ -427,6 +465,23 @@ mod tests {
             said.last().map(String::as_str),
             Some("drain-timeout is over: running requests are cut off")
         );
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_for_a_collector() {
+        let wait = |looks, signals: &[Option<Signal>], left| {
+            let server =
+                Scripted { looks: Cell::new(looks), unready: Cell::new(false), draining: Cell::new(true) };
+            finish_otlp(&server, &mut Sent(signals.iter().copied().collect()), left, &mut |_| {})
+        };
+        assert_eq!(wait(None, &[None, Some(Signal::Stop(Terminate))], MINUTE), Err(143));
+        assert!(wait(Some(3), &[], MINUTE).is_ok_and(|left| left < MINUTE));
+        assert_eq!(wait(Some(3), &[], Duration::ZERO), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_worker_that_waits_for_a_collector_is_not_killed() {
+        assert!(OTLP_TIME[0] + MIN_TIME_TO_END + GRACE < crate::supervisor::STOP_GRACE);
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use maitred_client::key::{Authorities, ClientCertificate, Key, TlsIdentity};
-use maitred_config::otlp::Signal as Wanted;
 use maitred_config::{BadValue, Config, Origins, Problem, otlp_variables};
 use maitred_http::FieldSet;
 use maitred_server::{OtlpSettings, OtlpTarget, Settings, TraceRules, Tracing, trace_seed};
@@ -24,14 +23,10 @@ pub(crate) fn apply(
     let wrong = |bad: BadValue| bad.at(origins.describe("otlp"));
     let resource = resource(&found);
     let (mut exporters, mut targets) = (Vec::new(), Vec::new());
-    for (wanted, signal, endpoint) in [
-        (Wanted::Traces, Signal::Traces, &found.traces),
-        (Wanted::Metrics, Signal::Metrics, &found.metrics),
-        (Wanted::Logs, Signal::Logs, &found.logs),
-    ] {
-        let Some(endpoint) = endpoint.as_ref().filter(|_| config.otlp.signals.contains(&wanted)) else {
-            continue;
-        };
+    for (signal, endpoint) in
+        [(Signal::Traces, &found.traces), (Signal::Metrics, &found.metrics), (Signal::Logs, &found.logs)]
+    {
+        let Some(endpoint) = endpoint else { continue };
         let settings = exporter::Settings {
             format: endpoint.format,
             gzip: endpoint.gzip,
@@ -133,10 +128,15 @@ fn target(signal: Signal, endpoint: &Endpoint) -> Result<OtlpTarget, BadValue> {
 mod tests {
     use super::*;
 
+    fn found(base: Option<&str>) -> Environment {
+        let found = Environment::read(|_| None, base, &[Signal::Traces]).expect("no variable is wrong");
+        found.expect("not disabled")
+    }
+
     #[test]
     fn the_collector_is_the_host_of_the_url() {
         let of = |url: &str| {
-            let found = Environment::read(|_| None, Some(url)).expect("no variable is wrong");
+            let found = found(Some(url));
             target(Signal::Traces, &found.traces.expect("an endpoint"))
         };
         let shown = |url: &str| {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn each_process_is_an_instance_of_its_own() {
-        let found = Environment::read(|_| None, None).expect("no variable is wrong");
+        let found = found(None);
         let [one, other] = [(); 2].map(|()| resource(&found));
         let id = |resource: &[(String, String)]| {
             resource.iter().find(|(key, _)| key == "service.instance.id").map(|(_, id)| id.clone())

@@ -35,9 +35,6 @@ use crate::{certificates, control, listeners, logs, settings};
 /// would take for ever.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// Longest wait for a collector at the end of the process.
-const OTLP_LIMIT: Duration = Duration::from_secs(5);
-
 /// Serves, or supervises processes that serve, until a signal ends the process; returns the exit code. SIGHUP has `inputs` read again.
 ///
 /// # Errors
@@ -373,10 +370,13 @@ impl Start<'_> {
         let delay = if worker.is_some() { Duration::ZERO } else { delay };
         let limits = Limits { delay, drain, events };
         let told = Told { server: &server, service, log, reload: &reload };
-        let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
+        let (mut code, mut left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
         drop(watch);
         if code <= EXIT_FAILURE {
-            server.finish_otlp(OTLP_LIMIT);
+            match lifetime::finish_otlp(&told, &mut signals, left, &mut say) {
+                Ok(rest) => left = rest,
+                Err(second) => code = second,
+            }
         }
         // The control owns the server, too, and the server ends with its last owner.
         drop(control);
@@ -458,6 +458,14 @@ impl Drain for Told<'_> {
 
     fn end_events(&self) {
         self.server.end_events();
+    }
+
+    fn finish_otlp(&self, limit: Duration) {
+        self.server.finish_otlp(limit);
+    }
+
+    fn wait_otlp_finished(&self, limit: Duration) -> bool {
+        self.server.wait_otlp_finished(limit)
     }
 }
 

@@ -211,7 +211,7 @@ impl Sender {
         }
     }
 
-    /// Takes nothing more, and waits until all items have had their end, at most for `limit`.
+    /// Takes nothing more; all items have their end after `limit` at the latest.
     pub(crate) fn finish(&self, limit: Duration) {
         let deadline = clock::monotonic() + nanos(limit);
         self.figures.lock().unwrap_or_else(PoisonError::into_inner).due = 0;
@@ -222,10 +222,15 @@ impl Sender {
             }
         }
         self.wake();
+    }
+
+    /// Waits until all items have had their end, at most for `limit`; returns whether they have.
+    pub(crate) fn wait_finished(&self, limit: Duration) -> bool {
         let (finished, bell) = &self.finished;
         let guard = finished.lock().unwrap_or_else(PoisonError::into_inner);
-        // The result says only whether the time was over.
-        let _ = bell.wait_timeout_while(guard, limit, |finished| !*finished);
+        let (guard, _) =
+            bell.wait_timeout_while(guard, limit, |finished| !*finished).unwrap_or_else(PoisonError::into_inner);
+        *guard
     }
 
     /// The state of each signal.

@@ -429,11 +429,16 @@ impl Server {
         self.otlp.as_ref().map(|otlp| otlp.states()).unwrap_or_default()
     }
 
-    /// Has what waits for the collector sent, and takes nothing more for it; waits for that at most for `limit`.
+    /// Has the items that wait for the collector sent within `limit`, and takes no more of them.
     pub fn finish_otlp(&self, limit: Duration) {
         if let Some(otlp) = &self.otlp {
             otlp.finish(limit);
         }
+    }
+
+    /// Waits until these items have had their end, at most for `limit`; returns whether they have.
+    pub fn wait_otlp_finished(&self, limit: Duration) -> bool {
+        self.otlp.as_ref().is_none_or(|otlp| otlp.wait_finished(limit))
     }
 
     /// Whether all remaining connections only wait for handlers whose peers are gone, in a server that drains.

@@ -1,5 +1,7 @@
 //! The parts that all messages of OTLP have: items, the request around them, attributes and their limits.
 
+use std::fmt;
+
 use crate::context::{Flags, SpanId, TraceId};
 use crate::json::Json;
 use crate::protobuf::Protobuf;
@@ -63,6 +65,12 @@ impl Default for Limits {
     /// Those of the specification; it has none for texts, which come from peers here.
     fn default() -> Self {
         Self { attributes: 128, text: 4096, events: 128, links: 128 }
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

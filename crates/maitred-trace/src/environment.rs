@@ -18,8 +18,6 @@ pub const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 /// The settings of all signals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
-    /// `OTEL_SDK_DISABLED`: nothing is exported.
-    pub disabled: bool,
     /// `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`; `service.name` is always there.
     pub resource: Vec<(String, String)>,
     /// `OTEL_TRACES_SAMPLER`.
@@ -64,29 +62,45 @@ pub struct Endpoint {
 }
 
 impl Environment {
-    /// Reads the variables by `variable`. `base` is the URL of an option, which is stronger than the endpoints of variables.
+    /// Reads the variables by `variable`; none where `OTEL_SDK_DISABLED` says so. `base` is the URL of an option, which is stronger than
+    /// the endpoints of variables. Variables of other signals than the `wanted` ones may be wrong.
     ///
     /// # Errors
     /// A sentence that names the first wrong variable.
-    pub fn read(variable: impl Fn(&str) -> Option<String>, base: Option<&str>) -> Result<Self, String> {
+    pub fn read(
+        variable: impl Fn(&str) -> Option<String>,
+        base: Option<&str>,
+        wanted: &[Signal],
+    ) -> Result<Option<Self>, String> {
         let of = Variables(&|name| {
             variable(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
         });
-        let sampler = match of.text("OTEL_TRACES_SAMPLER") {
+        if of.text("OTEL_SDK_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true")) {
+            return Ok(None);
+        }
+        let endpoint = |signal: Signal| match wanted.contains(&signal) {
+            true => of.endpoint(signal, base),
+            false => Ok(None),
+        };
+        let (traces, metrics) = (endpoint(Signal::Traces)?, endpoint(Signal::Metrics)?);
+        let sampler = match of.text("OTEL_TRACES_SAMPLER").filter(|_| traces.is_some()) {
             Some(name) => Sampler::parse(&name, of.text("OTEL_TRACES_SAMPLER_ARG").as_deref())?,
             None => Sampler::default(),
         };
-        Ok(Self {
-            disabled: of.text("OTEL_SDK_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true")),
+        let (metric_interval, exponential) = match metrics {
+            Some(_) => (of.millis("OTEL_METRIC_EXPORT_INTERVAL", 60_000)?, of.is_exponential()?),
+            None => (Duration::from_secs(60), false),
+        };
+        Ok(Some(Self {
             resource: of.resource()?,
             sampler,
             limits: of.limits()?,
-            traces: of.endpoint(Signal::Traces, base)?,
-            metrics: of.endpoint(Signal::Metrics, base)?,
-            logs: of.endpoint(Signal::Logs, base)?,
-            metric_interval: of.millis("OTEL_METRIC_EXPORT_INTERVAL", 60_000)?,
-            exponential: of.is_exponential()?,
-        })
+            traces,
+            metrics,
+            logs: endpoint(Signal::Logs)?,
+            metric_interval,
+            exponential,
+        }))
     }
 }
 
@@ -177,17 +191,16 @@ impl Variables<'_> {
         if exporter.split(',').all(|name| name.trim() != "otlp") {
             return Ok(None);
         }
-        // Those of log records have names and a default of their own; metrics have an interval.
-        let (processor, delay) = if signal == Signal::Logs { ("BLRP", 1000) } else { ("BSP", 5000) };
-        let queue = self.count(&format!("OTEL_{processor}_MAX_QUEUE_SIZE"), 2048)?;
-        let batch = self.count(&format!("OTEL_{processor}_MAX_EXPORT_BATCH_SIZE"), 512)?.min(queue);
+        // Log records have names and a default of their own. A reading of metrics is sent at once, and wants room for all of it.
+        let (delay, batch, queue) = match signal {
+            Signal::Traces => self.waiting("BSP", 5000)?,
+            Signal::Metrics => (Duration::from_secs(5), 512, 2048),
+            Signal::Logs => self.waiting("BLRP", 1000)?,
+        };
         Ok(Some(Endpoint {
             url: self.url(signal, base)?,
             format: self.format(signal, base.is_some())?,
-            headers: match self.otlp(signal, "HEADERS") {
-                Some((name, text)) => headers(&name, &text)?,
-                None => Vec::new(),
-            },
+            headers: self.headers(signal, base.is_some())?,
             timeout: match self.otlp(signal, "TIMEOUT") {
                 Some((name, _)) => self.millis(&name, 0)?,
                 None => Duration::from_secs(10),
@@ -199,10 +212,27 @@ impl Variables<'_> {
             },
             certificate: self.otlp(signal, "CERTIFICATE").map(|(_, file)| file),
             client: self.client(signal)?,
-            delay: self.millis(&format!("OTEL_{processor}_SCHEDULE_DELAY"), delay)?,
+            delay,
             batch,
             queue,
         }))
+    }
+
+    /// The longest wait for others, the items of a batch, and those that wait.
+    fn waiting(&self, processor: &str, delay: u64) -> Result<(Duration, usize, usize), String> {
+        let queue = self.count(&format!("OTEL_{processor}_MAX_QUEUE_SIZE"), 2048)?;
+        let batch = self.count(&format!("OTEL_{processor}_MAX_EXPORT_BATCH_SIZE"), 512)?.min(queue);
+        Ok((self.millis(&format!("OTEL_{processor}_SCHEDULE_DELAY"), delay)?, batch, queue))
+    }
+
+    /// The fields of a signal. Those of all signals may be the key of the endpoint in the variables, so they go to no other one.
+    fn headers(&self, signal: Signal, is_ours: bool) -> Result<Vec<(String, String)>, String> {
+        let is_elsewhere = is_ours && self.otlp(signal, "ENDPOINT").is_some();
+        let found = self.otlp(signal, "HEADERS");
+        match found.filter(|(name, _)| !is_elsewhere || name != "OTEL_EXPORTER_OTLP_HEADERS") {
+            Some((name, text)) => headers(&name, &text),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The URL of a signal's variable is used as it is; to the others its path is appended.

@@ -38,6 +38,9 @@ const LAST_PAUSE: u64 = 250_000_000;
 /// Doublings of the pause: 32 s at most.
 const DOUBLINGS: u32 = 5;
 
+/// Failures in a row after which a collector gets one more try while the process ends.
+const HOPELESS: u32 = 3;
+
 /// The longest pause that a collector may ask for by `Retry-After`.
 const LONGEST_PAUSE: u64 = 600_000_000_000;
 
@@ -106,6 +109,8 @@ pub struct Exporter {
     told: Told,
     /// No item is taken any more, and none waits behind this moment.
     deadline: Option<u64>,
+    /// The next failure is that deadline.
+    last_try: bool,
 }
 
 #[derive(Debug, Default)]
@@ -233,6 +238,7 @@ impl Exporter {
             jitter: Ids::seeded(seed),
             told: Told::default(),
             deadline: None,
+            last_try: false,
         }
     }
 
@@ -301,6 +307,10 @@ impl Exporter {
     /// Takes nothing any more, and posts what waits, until the deadline at the latest.
     pub fn finish(&mut self, deadline: u64) {
         self.deadline = Some(deadline);
+        self.last_try = self.failures >= HOPELESS;
+        if self.last_try {
+            self.paused_until = 0;
+        }
         self.flush();
     }
 
@@ -384,6 +394,9 @@ impl Exporter {
         self.failures = self.failures.saturating_add(1);
         self.paused_until = now.saturating_add(pause.max(least_pause));
         self.told.failing(self.signal, why, self.counts.dropped, now);
+        if self.last_try {
+            self.deadline = Some(now);
+        }
         if now.saturating_sub(outgoing.since) >= self.settings.give_up {
             self.drop_items(outgoing.items, outgoing.bytes.len());
         } else {

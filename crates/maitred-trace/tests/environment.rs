@@ -3,13 +3,20 @@
 
 use std::time::Duration;
 
-use maitred_trace::{Environment, Format, Sampler, TraceId};
+use maitred_trace::{Environment, Format, Sampler, Signal, TraceId};
+
+fn read_of(
+    variables: &[(&str, &str)],
+    base: Option<&str>,
+    wanted: &[Signal],
+) -> Result<Option<Environment>, String> {
+    let of = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).into());
+    Environment::read(of, base, wanted)
+}
 
 fn read(variables: &[(&str, &str)], base: Option<&str>) -> Result<Environment, String> {
-    Environment::read(
-        |name| variables.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned()),
-        base,
-    )
+    let found = read_of(variables, base, &[Signal::Traces, Signal::Metrics, Signal::Logs])?;
+    Ok(found.expect("not disabled"))
 }
 
 #[test]
@@ -22,7 +29,7 @@ fn without_variables_it_is_as_the_specification_says() {
     assert_eq!((traces.timeout, traces.delay), (Duration::from_secs(10), Duration::from_secs(5)));
     assert_eq!((traces.batch, traces.queue, traces.gzip), (512, 2048, false));
     assert_eq!(found.metric_interval, Duration::from_secs(60));
-    assert!(!found.disabled && !found.exponential);
+    assert!(!found.exponential);
 }
 
 #[test]
@@ -126,7 +133,45 @@ fn wrong_values_are_errors_that_name_their_variable() {
         let error = read(&variables, None).expect_err(ratio);
         assert!(error.starts_with("OTEL_TRACES_SAMPLER_ARG") && error.contains("0 to 1"), "{error}");
     }
-    assert!(read(&[("OTEL_SDK_DISABLED", "TRUE")], None).expect("right").disabled);
+}
+
+#[test]
+fn variables_that_do_not_matter_may_be_wrong() {
+    let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    let off = [("OTEL_SDK_DISABLED", "TRUE"), grpc];
+    assert_eq!(read_of(&off, None, &[Signal::Traces]), Ok(None));
+    for (wanted, name, value) in [
+        (Signal::Traces, "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "grpc"),
+        (Signal::Traces, "OTEL_METRIC_EXPORT_INTERVAL", "0"),
+        (Signal::Metrics, "OTEL_TRACES_SAMPLER", "sometimes"),
+        (Signal::Metrics, "OTEL_BSP_MAX_QUEUE_SIZE", "0"),
+    ] {
+        assert!(read_of(&[(name, value)], None, &[wanted]).is_ok(), "{name}");
+        assert!(read(&[(name, value)], None).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn the_queue_of_spans_is_not_that_of_metrics() {
+    let found = read(&[("OTEL_BSP_MAX_QUEUE_SIZE", "50"), ("OTEL_BSP_SCHEDULE_DELAY", "100")], None);
+    let metrics = found.expect("right").metrics.expect("on");
+    assert_eq!((metrics.queue, metrics.batch, metrics.delay.as_secs()), (2048, 512, 5));
+}
+
+#[test]
+fn a_key_goes_to_no_other_endpoint_than_its_own() {
+    let all = [
+        ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=secret"),
+        ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "a=b"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://vendor.example"),
+    ];
+    let of = |variables, base| {
+        let found = read(variables, base).expect("right");
+        (found.traces.expect("on").headers.len(), found.logs.expect("on").headers[0].0.clone())
+    };
+    assert_eq!(of(&all, Some("http://localhost:4318")), (0, "a".to_owned()));
+    assert_eq!(of(&all, None), (1, "a".to_owned()));
+    assert_eq!(of(&all[..2], Some("http://localhost:4318")), (1, "a".to_owned()));
 }
 
 #[test]

@@ -318,6 +318,20 @@ fn the_end_sends_what_waits_or_drops_it_in_time() {
 }
 
 #[test]
+fn the_end_tries_a_dead_collector_once() {
+    let mut world = World::new(settings());
+    world.push(1);
+    world.run(60 * SECOND, &mut |_| Answer::dead());
+    let before = world.exporter.counts().posts;
+    assert!(before > 3);
+    world.exporter.finish(world.now + 5 * SECOND);
+    world.wake = Some(world.now);
+    let ended = world.now + SECOND;
+    world.run(ended, &mut |_| Answer::dead());
+    assert!(world.finished && world.exporter.counts().posts == before + 1);
+}
+
+#[test]
 fn newer_metrics_replace_those_that_wait() {
     let mut world = World::new(settings());
     for _ in 0..100 {

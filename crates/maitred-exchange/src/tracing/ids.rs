@@ -1,28 +1,36 @@
 //! Random ids, without a system call for each. They can be guessed, and are no secret.
 
 use std::cell::RefCell;
-use std::hash::{BuildHasher, RandomState};
 
+use maitred_io::random;
+pub use maitred_io::random::words as seed;
 use maitred_trace::{Ids, SpanId, TraceId};
 
 thread_local! {
-    static IDS: RefCell<Ids> = RefCell::new(Ids::seeded(seed()));
+    static IDS: RefCell<(u32, Ids)> = RefCell::new(seeded());
 }
 
-/// Random numbers of the system.
-#[must_use]
-pub fn seed() -> [u64; 2] {
-    let random = RandomState::new();
-    [0_u8, 1].map(|number| random.hash_one(number))
+fn seeded() -> (u32, Ids) {
+    (random::generation(), Ids::seeded(seed()))
+}
+
+fn with<T>(use_it: impl FnOnce(&mut Ids) -> T) -> T {
+    IDS.with_borrow_mut(|ids| {
+        // A child of fork(2) would make the ids of its parent.
+        if ids.0 != random::generation() {
+            *ids = seeded();
+        }
+        use_it(&mut ids.1)
+    })
 }
 
 /// The id of a new span.
 #[must_use]
 pub fn span_id() -> [u8; 8] {
-    IDS.with_borrow_mut(|ids| *ids.span().bytes())
+    with(|ids| *ids.span().bytes())
 }
 
 /// The ids of a trace that begins, and of its first span.
 pub(super) fn root() -> (TraceId, SpanId) {
-    IDS.with_borrow_mut(|ids| (ids.trace(), ids.span()))
+    with(|ids| (ids.trace(), ids.span()))
 }

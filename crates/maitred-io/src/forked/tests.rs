@@ -78,3 +78,19 @@ fn no_number_is_left_free_where_there_is_no_null_device() {
     // Only root may change the root folder.
     assert!(holds_in_child(|| rustix::process::chroot(folder.path()).is_err() || replaces(&sockets)));
 }
+
+#[test]
+fn children_of_a_parent_have_random_numbers_of_their_own() {
+    let generation = crate::random::generation();
+    // Keys of the thread, which children copy.
+    let _ = std::hash::RandomState::new();
+    let [one, other] = [(); 2].map(|()| {
+        let (mine, theirs) = UnixStream::pair().expect("two sockets");
+        let tell = || rustix::io::write(&theirs, crate::random::words().map(u64::to_ne_bytes).as_flattened());
+        assert!(holds_in_child(|| crate::random::generation() != generation && tell() == Ok(16)));
+        let mut words = [0; 16];
+        assert_eq!(rustix::io::read(&mine, &mut words), Ok(16));
+        words
+    });
+    assert_ne!(one, other);
+}

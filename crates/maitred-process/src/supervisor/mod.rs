@@ -63,7 +63,7 @@ pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
 pub(crate) use worker::{AS_WORKER, Worker};
 
 /// Time beyond the drain-timeout for the end of an application and of the process; then a worker is killed.
-const STOP_GRACE: Duration = Duration::from_secs(6);
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(6);
 
 /// Time for the end of a worker after a second signal.
 const AT_ONCE_GRACE: Duration = Duration::from_secs(3);
