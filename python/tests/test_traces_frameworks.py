@@ -116,7 +116,7 @@ def site(folder: Path, collector: Collector, framework: str) -> Server:
         "OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none",
         "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": ",".join({"django", "fastapi"} - {framework}), "DJANGO_SETTINGS_MODULE": "shop_settings",
     }
-    server = Instrumented(["shop:app", "--workers", "2", "--otlp", "on", "--otlp-signals", "traces"], folder, variables)
+    server = Instrumented(["shop:app", "--workers", "2", "--otlp", "on", "--otlp-signals", "traces", "--trace-trust", "all"], folder, variables)
     server.wait_for("info all workers are ready")
     return server
 

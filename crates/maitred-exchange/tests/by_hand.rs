@@ -24,6 +24,7 @@ use maitred_exchange::traced::Traced;
 use maitred_exchange::tracing::{TracePhases, TraceRules, TraceTrust, Tracing};
 use maitred_files::{Body, Submissions};
 use maitred_filters::Filters;
+use maitred_forward::forwarded::Trusted;
 use maitred_h1::{Event, HeadFacts, Receiver};
 use maitred_http::{Peer, RequestHead, Status, TracePlace};
 use maitred_limits::minimum::Late;
@@ -106,6 +107,7 @@ fn site_with(
 /// A connection that keeps what its exchanges say.
 struct Hand<'a> {
     site: &'a Arc<Site>,
+    peer: Peer,
     now: u64,
     memory: Scratch,
     redirect_port: Option<u16>,
@@ -127,7 +129,8 @@ impl<'a> Hand<'a> {
         let (own, run, said) = (Vec::new(), Vec::new(), Vec::new());
         let readiness = || Readiness::Ready;
         let given = None;
-        Self { site, now: SECOND, memory, redirect_port: None, readiness, wakes, own, run, said, given }
+        let peer = Peer::Ip(([127, 0, 0, 1], 4000).into());
+        Self { site, peer, now: SECOND, memory, redirect_port: None, readiness, wakes, own, run, said, given }
     }
 
     /// Brings a head, and returns what becomes of its exchange.
@@ -155,7 +158,7 @@ impl<'a> Link<'a> for Hand<'a> {
     }
 
     fn peer(&self) -> Peer {
-        Peer::Ip(([127, 0, 0, 1], 4000).into())
+        self.peer
     }
 
     fn ends(&self) -> Option<&Ends> {
@@ -386,7 +389,11 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// The head that the application gets for a request with these fields.
 fn given(site: &Arc<Site>, fields: &str) -> RequestHead {
-    let mut hand = Hand::new(site);
+    given_by(site, Peer::Ip(([127, 0, 0, 1], 4000).into()), fields)
+}
+
+fn given_by(site: &Arc<Site>, peer: Peer, fields: &str) -> RequestHead {
+    let mut hand = Hand { peer, ..Hand::new(site) };
     hand.head(&format!("GET /app/a HTTP/1.1\r\nHost: t:81\r\n{fields}\r\n"));
     hand.given.expect("a handler has it")
 }
@@ -399,7 +406,7 @@ fn field(head: &RequestHead, name: &str) -> Vec<String> {
 fn the_application_gets_one_parent_which_is_our_span() {
     let site = site_with(
         &Limits::default(),
-        Some(tracing(TraceTrust::Proxies, "always_off", &[Signal::Traces])),
+        Some(tracing(TraceTrust::All, "always_off", &[Signal::Traces])),
         None,
     );
     let head = given(&site, &format!("traceparent: {PARENT}\r\ntracestate: a=1\r\n"));
@@ -429,6 +436,28 @@ fn the_parent_of_a_peer_without_trust_is_a_link() {
     let place = given(&site, &format!("traceparent: {PARENT}\r\n")).trace.expect("a place");
     let (trace, span) = place.link.expect("a link");
     assert!(trace[0] == 0x4b && span[1] == 0xf0 && place.trace != trace && place.is_sampled());
+}
+
+#[test]
+fn the_parent_of_a_trusted_proxy_alone_is_ours_by_default() {
+    let is_parent = |trusted: Trusted, peer: Peer| {
+        let tracing = tracing(TraceTrust::default(), "always_on", &[Signal::Traces]);
+        let mut site = site_with(&Limits::default(), Some(tracing), None);
+        let forwarding = Forwarding { trusted, ..Forwarding::default() };
+        Arc::get_mut(&mut site).expect("one owner").proxies = Proxies::new(forwarding);
+        let head = given_by(&site, peer, &format!("traceparent: {PARENT}\r\n"));
+        let place = head.trace.expect("a place");
+        assert_eq!(place.link.is_some(), place.parent == [0; 8]);
+        place.link.is_none()
+    };
+    let far = Peer::Ip(([203, 0, 113, 9], 4000).into());
+    let near = Peer::Ip(([127, 0, 0, 1], 4000).into());
+    let proxy = || Trusted::new(vec!["203.0.113.0/24".parse().expect("a network")], false);
+    for peer in [far, near, Peer::Unix] {
+        assert!(!is_parent(Trusted::default(), peer), "{peer:?}");
+    }
+    assert!(is_parent(proxy(), far) && !is_parent(proxy(), near));
+    assert!(is_parent(Trusted::new(Vec::new(), true), Peer::Unix));
 }
 
 #[test]

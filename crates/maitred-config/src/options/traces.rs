@@ -40,8 +40,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "trace-trust",
         kind: Kind::Server(&server(TRACE_TRUST, |config| &mut config.otlp.trust)),
         default: &["proxies"],
-        summary: "Whose traceparent is the parent of our span: that of trusted proxies, this machine and Unix sockets (proxies), of \
-                  all, or of none. Another one is linked, and a trace of its own begins.",
+        summary: "Whose traceparent is the parent of our span: that of the trusted proxies (--trusted-proxies), of all, or of none. \
+                  Another one is linked, and a trace of its own begins.",
         cost: "nothing",
         worst: "all: clients on the Internet decide which requests are sampled, and join traces of others",
         ..Definition::of(Reload::Restart)

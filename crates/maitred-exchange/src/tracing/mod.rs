@@ -134,9 +134,7 @@ impl Tracing {
         match self.rules.trust {
             TraceTrust::All => true,
             TraceTrust::None => false,
-            TraceTrust::Proxies => {
-                peer.ip().is_none_or(|address| address.is_loopback()) || proxies.trusts(peer)
-            }
+            TraceTrust::Proxies => proxies.trusts(peer),
         }
     }
 
