@@ -548,11 +548,14 @@ fn the_slow_and_the_failed_are_kept_whatever_the_sampling_says() {
     let site =
         site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_off", &[Signal::Traces])), None);
     for (status, millis, end, kept) in [
-        (200, 999, End::Complete, false),
+        // Half of the time is that of the client: the first part and the last one.
+        (200, 1999, End::Complete, false),
         (404, 5, End::Complete, false),
-        (200, 1000, End::Complete, true),
+        (200, 2000, End::Complete, true),
         (500, 5, End::Complete, true),
-        (200, 5, End::PeerGone, true),
+        (200, 5, End::Cut, true),
+        (200, 5, End::PeerGone, false),
+        (200, 5, End::TooSlow, false),
         // A WebSocket lasts as long as both sides want.
         (101, 60_000, End::Complete, false),
     ] {

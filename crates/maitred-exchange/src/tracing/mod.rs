@@ -20,6 +20,7 @@ use maitred_io::clock;
 use maitred_io::sync::NamedLock;
 use maitred_log::{End, Outcome};
 use maitred_runtime::CallSpan;
+use maitred_stats::Span as Phase;
 use maitred_trace::context::Flags;
 use maitred_trace::{Context, Exporter, Format, Pushed, Signal};
 
@@ -156,13 +157,20 @@ impl Tracing {
         TracePlace { trace: *trace.bytes(), span: *span.bytes(), flags, ..TracePlace::default() }
     }
 
-    /// Whether the span of this exchange goes out: by the sampling, or because the exchange was slow or has failed.
+    /// Whether the span of this exchange goes out: by the sampling, or because the server was slow or has failed. Slow and broken
+    /// connections of clients keep none: clients would decide about the sampling.
     fn keeps(&self, place: &TracePlace, outcome: &Outcome<'_>) -> bool {
+        let Outcome { times, end, .. } = outcome;
+        let own = || {
+            let spans = times.spans();
+            let of_client = [Phase::Accept, Phase::Receive, Phase::Write].map(|part| spans.get(part));
+            spans.total() - of_client.iter().sum::<u64>()
+        };
         place.is_sampled()
             || outcome.status.code() >= 500
-            || outcome.end != End::Complete
+            || !matches!(end, End::Complete | End::PeerGone | End::TooSlow)
             // A WebSocket lasts as long as both sides want.
-            || outcome.status.code() != 101 && outcome.times.total() >= self.slow
+            || outcome.status.code() != 101 && times.total() >= self.slow && own() >= self.slow
     }
 
     /// Keeps the spans and the record of an exchange that has ended. `route` has the pattern that led the request to its destination,
