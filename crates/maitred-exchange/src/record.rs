@@ -178,7 +178,9 @@ impl Site {
                 );
             }
             let route = match (outcome.told_route, pattern) {
-                ("", Some(pattern)) => &pattern.name,
+                ("", Some(EngineRoute { name, .. })) => {
+                    name.strip_prefix(self.hosts.of(outcome.head.host).name()).unwrap_or(name)
+                }
                 (told, _) => told,
             };
             tracing.note(&outcome, route, || {
@@ -264,6 +266,8 @@ pub struct RequestSummary {
     pub number: u64,
     /// The place in a trace, where the server traces.
     pub trace: Option<TracePlace>,
+    /// The client uses TLS, as far as the server sends traces, metrics or logs.
+    pub secure: bool,
 }
 
 impl Default for RequestSummary {
@@ -278,6 +282,7 @@ impl Default for RequestSummary {
             head: 0,
             number: 0,
             trace: None,
+            secure: false,
         }
     }
 }
@@ -294,7 +299,7 @@ impl RequestSummary {
     pub fn set(&mut self, head: &RequestHead, since: u64, pool: usize) {
         let path = head.path();
         self.method.clone_from(&head.method);
-        (self.host, self.trace) = (head.host, head.trace);
+        (self.host, self.trace, self.secure) = (head.host, head.trace, head.arrival.secure);
         self.path.clear();
         self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
         (self.since, self.pool, self.held, self.head, self.number) = (since, pool, 0, 0, 0);

@@ -60,10 +60,9 @@ impl Reading<'_> {
     fn active(&mut self, groups: &[Arc<Group>], active: &mut Active) {
         active.values_mut().for_each(|count| *count = 0);
         Connections(groups).each(|_, shown| {
-            let secure = shown.tls.is_some();
             for (_, request) in &shown.requests {
                 let method = known_method(request.method.as_str().as_bytes()).unwrap_or("_OTHER");
-                *active.entry((method, secure)).or_default() += 1;
+                *active.entry((method, request.secure)).or_default() += 1;
             }
         });
         let attributes: Vec<_> = active
@@ -146,6 +145,9 @@ impl Sink for Own<'_, '_> {
 }
 
 fn attributes_of(requests: &HttpRequests) -> Vec<Attribute<'_>> {
+    if requests.status == 0 {
+        return vec![("otel.metric.overflow", Value::Bool(true))];
+    }
     let mut attributes = vec![
         ("http.request.method", Value::Text(requests.method)),
         ("url.scheme", Value::Text(scheme(requests.secure))),
@@ -155,9 +157,8 @@ fn attributes_of(requests: &HttpRequests) -> Vec<Attribute<'_>> {
     if !requests.route.is_empty() {
         attributes.push(("http.route", Value::Text(&requests.route)));
     }
-    if requests.status >= 500 {
-        attributes.push(("error.type", Value::Code(requests.status)));
-    }
+    let status = (requests.status >= 500).then_some(Value::Code(requests.status));
+    attributes.extend(requests.aborted.map(Value::Text).or(status).map(|value| ("error.type", value)));
     attributes
 }
 
