@@ -14,7 +14,7 @@ mod span;
 use std::fmt;
 use std::sync::OnceLock;
 
-use maitred_http::trace::{Arrival, Hex};
+use maitred_http::trace::Arrival;
 use maitred_http::{Peer, RequestHead, TracePlace};
 use maitred_io::clock;
 use maitred_io::sync::NamedLock;
@@ -52,23 +52,23 @@ pub struct Waiting {
     pub exporter: NamedLock<Exporter>,
 }
 
-/// The trace of a request as lines of the error log name it: ` [trace_id=... span_id=...]`; nothing without one.
+/// The trace of a request as lines of the error log name it: ` [trace_id=... span_id=...]`; nothing without one. Most requests have no
+/// such line: the field is read for a line.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TraceLabel(Option<([u8; 16], [u8; 8])>);
+pub struct TraceLabel(Option<[u8; 55]>);
 
 impl TraceLabel {
     /// By the value of the field `traceparent` that the application has got: our span, or, without tracing, that of the caller.
     #[must_use]
     pub fn of_field(field: Option<&[u8]>) -> Self {
-        let context = field.and_then(Context::parse);
-        Self(context.map(|context| (*context.trace.bytes(), *context.span.bytes())))
+        Self(field.and_then(|field| field.try_into().ok()))
     }
 }
 
 impl fmt::Display for TraceLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some((trace, span)) => write!(f, " [trace_id={} span_id={}]", Hex(trace), Hex(span)),
+        match self.0.as_ref().and_then(|field| Context::parse(field)) {
+            Some(Context { trace, span, .. }) => write!(f, " [trace_id={trace} span_id={span}]"),
             None => Ok(()),
         }
     }
