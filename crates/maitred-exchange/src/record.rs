@@ -2,6 +2,8 @@
 //! byte of the response or found the peer gone. Until then the record belongs to the turn that answered, or to the
 //! connection's writer.
 
+use std::sync::Arc;
+
 use maitred_dispatch::Trace;
 use maitred_http::{Method, Peer, RequestHead, Status, TracePlace};
 use maitred_log::{Database, End, Outcome, Outgoing, RequestId};
@@ -184,10 +186,6 @@ impl Site {
                 (told, _) => told,
             };
             tracing.note(&outcome, route, || {
-                let named = |call: CallSpan| {
-                    let name = self.figures.calls.name(call.server);
-                    (call, name)
-                };
                 let spans = match &record.request {
                     Kept::Request(request) => {
                         request.outgoing.as_deref().map(maitred_runtime::Outgoing::take_spans)
@@ -195,7 +193,7 @@ impl Site {
                     // The handler still has the request.
                     Kept::Head(_) => Some(self.figures.calls.spans(record.number, written)),
                 };
-                spans.unwrap_or_default().into_iter().map(named).collect()
+                self.named(spans.unwrap_or_default())
             });
         }
         if let Some(trace) = &record.trace {
@@ -204,6 +202,38 @@ impl Site {
         }
         self.filters.trace(&outcome);
         record.recycle();
+    }
+
+    /// Sends the spans of calls that end after the response to their request as they end, from now on.
+    pub fn trace_late_calls(self: &Arc<Self>) {
+        let site = Arc::downgrade(self);
+        self.figures.calls.give_late(move |place, call| {
+            if let Some(site) = site.upgrade() {
+                site.note_calls(place, vec![call]);
+            }
+        });
+    }
+
+    fn note_calls(&self, place: &TracePlace, calls: Vec<CallSpan>) {
+        if let Some(tracing) = &self.tracing {
+            tracing.note_calls(place, &self.named(calls));
+        }
+    }
+
+    /// Writes no second record of a request that the engine has answered by a 504, but the spans of its calls, which no other part knew
+    /// before the handler came back.
+    pub fn note_late(&self, record: Record) {
+        if let Kept::Request(request) = &record.request
+            && let (Some(place), Some(outgoing)) = (&request.head.trace, &request.outgoing)
+        {
+            self.note_calls(place, outgoing.take_spans());
+        }
+        record.recycle();
+    }
+
+    fn named(&self, calls: Vec<CallSpan>) -> Vec<(CallSpan, String)> {
+        let names: Vec<_> = calls.iter().map(|call| self.figures.calls.name(call.server)).collect();
+        calls.into_iter().zip(names).collect()
     }
 
     /// The calls of a request to other servers: those that have ended, or, of a request that its handler still has, those that run.

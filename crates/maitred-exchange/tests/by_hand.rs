@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
+use maitred_client::key::Key;
+use maitred_client::{Observer, Report};
 use maitred_exchange::client::Ends;
 use maitred_exchange::hosts::Hosts;
 use maitred_exchange::link::{Link, Readiness, Received};
@@ -31,7 +33,7 @@ use maitred_limits::minimum::Late;
 use maitred_limits::{Guard, Limits};
 use maitred_log::{End, Level, Log};
 use maitred_match::Ambiguity;
-use maitred_runtime::{CallFacts, CallSpan, Exchange, Handler, Outgoing, Request};
+use maitred_runtime::{Begun, CallFacts, CallSpan, Exchange, Handler, Outgoing, Request};
 use maitred_spool::BodyMemory;
 use maitred_stats::{ARENA_BYTES, Arena, Times, memory};
 use maitred_tls::Challenges;
@@ -469,30 +471,40 @@ fn without_spans_the_parent_passes_as_it_came() {
     }
 }
 
+fn record() -> Record {
+    Record {
+        request: Kept::Request(Box::default()),
+        number: 1,
+        peer: Peer::Ip(([192, 0, 2, 1], 4000).into()),
+        listener: 0,
+        pool: Some(0),
+        status: Status::OK,
+        body_bytes: 2,
+        times: Times::default(),
+        end: End::Complete,
+        refused: false,
+        trace: None,
+        route: None,
+    }
+}
+
 /// Notes a request that took so many milliseconds, and returns what goes to the collector.
 fn noted(site: &Arc<Site>, status: u16, millis: u64, end: End, call: Option<CallSpan>) -> String {
     let outgoing = Arc::new(Outgoing::of(1));
-    call.into_iter().for_each(|call| outgoing.add_span(call));
+    call.into_iter().for_each(|call| _ = outgoing.add_span(call));
     let head = given(site, &format!("traceparent: {PARENT}\r\n"));
     let at = |part: u64| SECOND + millis * part * 1_000_000 / 4;
     let times = Times { arrived: SECOND, complete: at(1), begun: at(2), done: at(3), ..Times::default() };
     let request =
         Request { head, outgoing: Some(outgoing), route: "/a/{name}".to_owned(), ..Request::default() };
-    let record = Record {
-        request: Kept::Request(Box::new(request)),
-        number: 1,
-        peer: Peer::Ip(([192, 0, 2, 1], 4000).into()),
-        listener: 0,
-        pool: Some(0),
-        status: Status::from_code(status).expect("a status"),
-        body_bytes: 2,
-        times,
-        end,
-        refused: false,
-        trace: None,
-        route: None,
-    };
+    let status = Status::from_code(status).expect("a status");
+    let record = Record { request: Kept::Request(Box::new(request)), status, times, end, ..record() };
     site.note(record, at(4));
+    sent(site)
+}
+
+/// The spans that go to the collector.
+fn sent(site: &Site) -> String {
     let mut exporter =
         site.tracing.as_ref().and_then(|all| all.waiting(Signal::Traces)).expect("spans").exporter.lock();
     exporter.flush();
@@ -505,21 +517,58 @@ fn noted(site: &Arc<Site>, status: u16, millis: u64, end: End, call: Option<Call
     }
 }
 
+/// A call to a server with this number, 0 of those that are counted together.
+fn call(server: u16) -> CallSpan {
+    let facts =
+        CallFacts { span: [7; 8], method: maitred_http::Method::Post, path: b"/charge".as_slice().into() };
+    let (facts, status) = (Box::new(facts), Some(503));
+    CallSpan { facts, server, begun: SECOND, nanos: 5, status, failure: "", retried: false }
+}
+
+#[test]
+fn a_call_tells_nothing_that_is_not_known() {
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
+    let refused = CallSpan { status: None, failure: "refused", ..call(0) };
+    let sent = noted(&site, 200, 8, End::Complete, Some(refused));
+    let call = sent.split(r#""spanId":"0707070707070707""#).nth(1).expect("a call");
+    for key in ["url.full", "server.address", "server.port", "network.protocol.version"] {
+        assert!(!call.contains(key), "{key}\n{call}");
+    }
+}
+
+#[test]
+fn calls_have_spans_also_where_the_engine_has_answered_or_the_response_has_ended() {
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
+    site.trace_late_calls();
+    let head = given(&site, &format!("traceparent: {PARENT}\r\n"));
+    let outgoing = Arc::new(Outgoing::of(1).traced(head.trace));
+    assert!(outgoing.add_span(call(0)).is_none());
+    let request = Request { head, outgoing: Some(Arc::clone(&outgoing)), ..Request::default() };
+    site.note_late(Record { request: Kept::Request(Box::new(request)), ..record() });
+    let late = sent(&site);
+    assert!(late.contains(r#""spanId":"0707070707070707""#) && late.contains("4bf92f3577b34da6"), "{late}");
+    // A background task.
+    outgoing.end();
+    maitred_runtime::outgoing::set_running(|| BEGUN.take());
+    BEGUN.set(Some(Begun { outgoing, call: Some(call(0).facts) }));
+    let key = Key::plain("api.example", 80);
+    let number = site.figures.calls.begun(&key);
+    site.figures.calls.ended(number, &key, &Report::default());
+    let late = sent(&site);
+    assert!(late.contains("http://api.example:80/charge") && late.contains("4bf92f3577b34da6"), "{late}");
+}
+
+thread_local! {
+    static BEGUN: std::cell::RefCell<Option<Begun>> = const { std::cell::RefCell::new(None) };
+}
+
 #[test]
 fn the_span_of_a_request_has_its_route_its_parts_and_its_calls() {
     let site =
         site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
-    let facts =
-        CallFacts { span: [7; 8], method: maitred_http::Method::Post, path: b"/charge".as_slice().into() };
-    let call = CallSpan {
-        facts: Box::new(facts),
-        server: 0,
-        begun: SECOND,
-        nanos: 5,
-        status: Some(503),
-        failure: "",
-        retried: false,
-    };
+    let call = call(site.figures.calls.begun(&Key::plain("::1", 8080)) as u16);
     let sent = noted(&site, 200, 8, End::Complete, Some(call));
     for part in [
         r#""name":"GET /a/{name}""#,
@@ -532,6 +581,8 @@ fn the_span_of_a_request_has_its_route_its_parts_and_its_calls() {
         r#""name":"run""#,
         r#""name":"write""#,
         r#""spanId":"0707070707070707""#,
+        r#"{"key":"url.full","value":{"stringValue":"http://[::1]:8080/charge"}}"#,
+        r#"{"key":"server.address","value":{"stringValue":"::1"}}"#,
         r#"{"key":"error.type","value":{"stringValue":"503"}}"#,
     ] {
         assert!(sent.contains(part), "{part}\n{sent}");

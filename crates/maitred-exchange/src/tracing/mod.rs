@@ -28,7 +28,8 @@ use crate::nanos;
 use crate::proxies::Proxies;
 pub use ids::{seed, span_id};
 pub use rules::{TracePhases, TraceRules, TraceTrust};
-use span::Traced;
+pub use span::server_of;
+use span::{Traced, call_spans};
 
 /// The name of the field that says the parent.
 const PARENT: &str = "traceparent";
@@ -193,6 +194,13 @@ impl Tracing {
         }
         if let Some(waiting) = records {
             traced.record(waiting.format, |item| self.push(waiting, item));
+        }
+    }
+
+    /// Keeps the spans of calls that have ended after the record of their request was written.
+    pub(crate) fn note_calls(&self, place: &TracePlace, calls: &[(CallSpan, String)]) {
+        if let Some(waiting) = self.waiting(Signal::Traces) {
+            call_spans(place, (waiting.format, &self.rules.limits), calls, |item| self.push(waiting, item));
         }
     }
 
