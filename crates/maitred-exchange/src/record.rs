@@ -172,7 +172,10 @@ impl Site {
         if let Some(tracing) = &self.tracing {
             let pattern = engine_route.or_else(|| self.mount_of(&outcome));
             if tracing.waiting(Signal::Metrics).is_some() {
-                let told = record.route.filter(|_| !outcome.told_route.is_empty());
+                let told = (!outcome.told_route.is_empty()).then(|| {
+                    let number = || self.figures.naming.number(outcome.head, outcome.told_route, outcome.status);
+                    record.route.unwrap_or_else(number)
+                });
                 self.figures.http.record(
                     &self.figures.recorder,
                     &outcome,

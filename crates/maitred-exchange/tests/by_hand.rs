@@ -617,6 +617,22 @@ fn the_slow_and_the_failed_are_kept_whatever_the_sampling_says() {
 }
 
 #[test]
+fn metrics_count_without_statistics_and_without_websockets() {
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_on", &[Signal::Metrics])), None);
+    site.figures.set_on(false);
+    for status in [Status::OK, Status::SWITCHING_PROTOCOLS] {
+        let head = given(&site, "");
+        let request = Request { head, route: "/a/{name}".to_owned(), ..Request::default() };
+        site.note(Record { request: Kept::Request(Box::new(request)), status, ..record() }, SECOND);
+    }
+    let statistics = site.figures.snapshot();
+    let [requests] = &statistics.http[..] else { panic!("{:?}", statistics.http) };
+    assert_eq!((&*requests.route, requests.duration.count(), requests.status), ("/a/{name}", 1, 200));
+    assert_eq!(statistics.server.requests, 0);
+}
+
+#[test]
 fn a_place_is_small() {
     assert!(size_of::<Option<TracePlace>>() <= 64);
 }

@@ -77,10 +77,10 @@ fn unpack(number: u16, aborted: Option<&'static str>, route: &str) -> HttpReques
 pub(crate) struct Names(OnceLock<([u8; 3], [u8; ABORTED.len()])>);
 
 impl Names {
-    /// Counts an exchange for these metrics, but for a WebSocket, which lasts as long as both sides want. `route` is the number of the
+    /// Counts an exchange for these metrics, also while statistics are off, but for a WebSocket, which lasts as long as both sides want. `route` is the number of the
     /// route that the application has told, or of a pattern of ours.
     pub(crate) fn record(&self, recorder: &Arc<Recorder>, outcome: &Outcome<'_>, route: Option<u32>) {
-        if !recorder.is_on() || outcome.status.code() == 101 {
+        if outcome.status.code() == 101 {
             return;
         }
         let ([duration, sent, received], aborted) = *self.0.get_or_init(|| {
@@ -135,6 +135,30 @@ pub(super) fn take(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_are_no_part_of_routes_and_aborted_requests_are_told_apart() {
+        let number = pack(200, &Method::Get, Version::Http11, false);
+        let names = [DURATION, SENT, "db", "http;duration;cut"].map(str::to_owned);
+        let routes = ["GET shop.example/a", "shop.example/b/*"].map(str::to_owned);
+        let mut one = Distribution::default();
+        one.record(7);
+        let key = |(pool, route, name)| (TimingKey { pool, route, name }, one.clone());
+        let keys = [(number, 0, 0), (number, 0, 1), (number, 0, 3), (number, 1, 0), (CHOSEN_OTHER, OTHER, 0), (3, 0, 2)];
+        let mut timings: BTreeMap<_, _> = keys.map(key).into();
+        let found = take(&mut timings, &routes, &names, &["".into(), "shop.example".into()]);
+        let shown = |one: &HttpRequests| {
+            (one.status, one.route.clone(), one.aborted, one.duration.count(), one.sent.count())
+        };
+        let text = str::to_owned;
+        let expected = [
+            (200, text("/a"), None, 1, 1),
+            (200, text("/b/*"), None, 1, 0),
+            (200, text("/a"), Some("cut"), 1, 0),
+            (0, text(""), None, 1, 0),
+        ];
+        assert_eq!((found.iter().map(shown).collect::<Vec<_>>(), timings.len()), (expected.to_vec(), 1));
+    }
 
     #[test]
     fn attributes_are_found_again_in_their_number() {
