@@ -173,7 +173,8 @@ impl Site {
             let pattern = engine_route.or_else(|| self.mount_of(&outcome));
             if tracing.waiting(Signal::Metrics).is_some() {
                 let told = (!outcome.told_route.is_empty()).then(|| {
-                    let number = || self.figures.naming.number(outcome.head, outcome.told_route, outcome.status);
+                    let number =
+                        || self.figures.naming.number(outcome.head, outcome.told_route, outcome.status);
                     record.route.unwrap_or_else(number)
                 });
                 self.figures.http.record(

@@ -406,11 +406,8 @@ fn field(head: &RequestHead, name: &str) -> Vec<String> {
 
 #[test]
 fn the_application_gets_one_parent_which_is_our_span() {
-    let site = site_with(
-        &Limits::default(),
-        Some(tracing(TraceTrust::All, "always_off", &[Signal::Traces])),
-        None,
-    );
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_off", &[Signal::Traces])), None);
     let head = given(&site, &format!("traceparent: {PARENT}\r\ntracestate: a=1\r\n"));
     let place = head.trace.expect("a place");
     let [parent] = &field(&head, "traceparent")[..] else { panic!("one field") };

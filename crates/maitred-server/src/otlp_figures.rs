@@ -83,7 +83,8 @@ impl Reading<'_> {
 
     /// Calls to other servers. The counts know the server, and not the method.
     fn calls(&mut self, upstreams: &[Upstream]) {
-        let attributes: Vec<_> = upstreams.iter().map(|upstream| attributes_of_server(&upstream.name)).collect();
+        let attributes: Vec<_> =
+            upstreams.iter().map(|upstream| attributes_of_server(&upstream.name)).collect();
         let times: Vec<_> = (upstreams.iter().zip(&attributes))
             .filter(|(upstream, _)| upstream.total.count() > 0)
             .map(|(upstream, attributes)| (attributes.as_slice(), &upstream.total))

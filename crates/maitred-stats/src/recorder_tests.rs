@@ -216,9 +216,8 @@ fn whatever_is_counted_the_memory_is_bounded_and_nothing_is_lost() {
 fn what_clients_choose_takes_no_room_from_others() {
     let recorder = Arc::new(Recorder::new());
     let name = recorder.number_of("n");
-    let chosen: Vec<TimingKey> = (CHOSEN.start..CHOSEN.start + 20_000)
-        .map(|pool| TimingKey { pool, route: 1, name })
-        .collect();
+    let chosen: Vec<TimingKey> =
+        (CHOSEN.start..CHOSEN.start + 20_000).map(|pool| TimingKey { pool, route: 1, name }).collect();
     chosen.iter().for_each(|key| recorder.record_numbered(*key, 1));
     recorder.record(key(0, 0, 1, 2), 0, None);
     recorder.record_timing(0, 2, "own", 1);

@@ -190,7 +190,8 @@ impl Table {
     /// The number of a timing, of the route "other" where there is no room for it.
     fn timing_of(&mut self, key: TimingKey, area: &Area<'_>) -> Option<u32> {
         let pool = if CHOSEN.contains(&key.pool) { CHOSEN_OTHER } else { key.pool };
-        self.keep_timing(key, area).or_else(|| self.keep_timing(TimingKey { pool, route: OTHER, ..key }, area))
+        self.keep_timing(key, area)
+            .or_else(|| self.keep_timing(TimingKey { pool, route: OTHER, ..key }, area))
     }
 
     fn find(&mut self, key: u64, area: &Area<'_>) -> u32 {

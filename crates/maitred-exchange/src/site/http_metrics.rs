@@ -144,7 +144,14 @@ mod tests {
         let mut one = Distribution::default();
         one.record(7);
         let key = |(pool, route, name)| (TimingKey { pool, route, name }, one.clone());
-        let keys = [(number, 0, 0), (number, 0, 1), (number, 0, 3), (number, 1, 0), (CHOSEN_OTHER, OTHER, 0), (3, 0, 2)];
+        let keys = [
+            (number, 0, 0),
+            (number, 0, 1),
+            (number, 0, 3),
+            (number, 1, 0),
+            (CHOSEN_OTHER, OTHER, 0),
+            (3, 0, 2),
+        ];
         let mut timings: BTreeMap<_, _> = keys.map(key).into();
         let found = take(&mut timings, &routes, &names, &["".into(), "shop.example".into()]);
         let shown = |one: &HttpRequests| {

@@ -243,8 +243,17 @@ pub(super) fn call_spans(
         let (name, start, status) = (client.name(), wall_nanos(call.begun), client.span_status());
         let (end, kind, attributes) = (start + call.nanos, Kind::Client, &*attributes);
         out.clear();
-        Span { id, name, kind, start, end, attributes, status, ..below(trace, above, Flags::of(place.flags)) }
-            .encode(format, limits, &mut out);
+        Span {
+            id,
+            name,
+            kind,
+            start,
+            end,
+            attributes,
+            status,
+            ..below(trace, above, Flags::of(place.flags))
+        }
+        .encode(format, limits, &mut out);
         item(&out);
     }
 }
