@@ -2,6 +2,8 @@
 //! byte of the response or found the peer gone. Until then the record belongs to the turn that answered, or to the
 //! connection's writer.
 
+use std::sync::Arc;
+
 use maitred_dispatch::Trace;
 use maitred_http::{Method, Peer, RequestHead, Status, TracePlace};
 use maitred_log::{Database, End, Outcome, Outgoing, RequestId};
@@ -171,7 +173,11 @@ impl Site {
         if let Some(tracing) = &self.tracing {
             let pattern = engine_route.or_else(|| self.mount_of(&outcome));
             if tracing.waiting(Signal::Metrics).is_some() {
-                let told = record.route.filter(|_| !outcome.told_route.is_empty());
+                let told = (!outcome.told_route.is_empty()).then(|| {
+                    let number =
+                        || self.figures.naming.number(outcome.head, outcome.told_route, outcome.status);
+                    record.route.unwrap_or_else(number)
+                });
                 self.figures.http.record(
                     &self.figures.recorder,
                     &outcome,
@@ -179,14 +185,12 @@ impl Site {
                 );
             }
             let route = match (outcome.told_route, pattern) {
-                ("", Some(pattern)) => &pattern.name,
+                ("", Some(EngineRoute { name, .. })) => {
+                    name.strip_prefix(self.hosts.of(outcome.head.host).name()).unwrap_or(name)
+                }
                 (told, _) => told,
             };
             tracing.note(&outcome, route, || {
-                let named = |call: CallSpan| {
-                    let name = self.figures.calls.name(call.server);
-                    (call, name)
-                };
                 let spans = match &record.request {
                     Kept::Request(request) => {
                         request.outgoing.as_deref().map(maitred_runtime::Outgoing::take_spans)
@@ -194,7 +198,7 @@ impl Site {
                     // The handler still has the request.
                     Kept::Head(_) => Some(self.figures.calls.spans(record.number, written)),
                 };
-                spans.unwrap_or_default().into_iter().map(named).collect()
+                self.named(spans.unwrap_or_default())
             });
         }
         if let Some(trace) = &record.trace {
@@ -203,6 +207,38 @@ impl Site {
         }
         self.filters.trace(&outcome);
         record.recycle();
+    }
+
+    /// Sends the spans of calls that end after the response to their request as they end, from now on.
+    pub fn trace_late_calls(self: &Arc<Self>) {
+        let site = Arc::downgrade(self);
+        self.figures.calls.give_late(move |place, call| {
+            if let Some(site) = site.upgrade() {
+                site.note_calls(place, vec![call]);
+            }
+        });
+    }
+
+    fn note_calls(&self, place: &TracePlace, calls: Vec<CallSpan>) {
+        if let Some(tracing) = &self.tracing {
+            tracing.note_calls(place, &self.named(calls));
+        }
+    }
+
+    /// Writes no second record of a request that the engine has answered by a 504, but the spans of its calls, which no other part knew
+    /// before the handler came back.
+    pub fn note_late(&self, record: Record) {
+        if let Kept::Request(request) = &record.request
+            && let (Some(place), Some(outgoing)) = (&request.head.trace, &request.outgoing)
+        {
+            self.note_calls(place, outgoing.take_spans());
+        }
+        record.recycle();
+    }
+
+    fn named(&self, calls: Vec<CallSpan>) -> Vec<(CallSpan, String)> {
+        let names: Vec<_> = calls.iter().map(|call| self.figures.calls.name(call.server)).collect();
+        calls.into_iter().zip(names).collect()
     }
 
     /// The calls of a request to other servers: those that have ended, or, of a request that its handler still has, those that run.
@@ -265,6 +301,8 @@ pub struct RequestSummary {
     pub number: u64,
     /// The place in a trace, where the server traces.
     pub trace: Option<TracePlace>,
+    /// The client uses TLS, as far as the server sends traces, metrics or logs.
+    pub secure: bool,
 }
 
 impl Default for RequestSummary {
@@ -279,6 +317,7 @@ impl Default for RequestSummary {
             head: 0,
             number: 0,
             trace: None,
+            secure: false,
         }
     }
 }
@@ -295,7 +334,7 @@ impl RequestSummary {
     pub fn set(&mut self, head: &RequestHead, since: u64, pool: usize) {
         let path = head.path();
         self.method.clone_from(&head.method);
-        (self.host, self.trace) = (head.host, head.trace);
+        (self.host, self.trace, self.secure) = (head.host, head.trace, head.arrival.secure);
         self.path.clear();
         self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
         (self.since, self.pool, self.held, self.head, self.number) = (since, pool, 0, 0, 0);

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
+use maitred_client::key::Key;
+use maitred_client::{Observer, Report};
 use maitred_exchange::client::Ends;
 use maitred_exchange::hosts::Hosts;
 use maitred_exchange::link::{Link, Readiness, Received};
@@ -24,13 +26,14 @@ use maitred_exchange::traced::Traced;
 use maitred_exchange::tracing::{TracePhases, TraceRules, TraceTrust, Tracing};
 use maitred_files::{Body, Submissions};
 use maitred_filters::Filters;
+use maitred_forward::forwarded::Trusted;
 use maitred_h1::{Event, HeadFacts, Receiver};
 use maitred_http::{Peer, RequestHead, Status, TracePlace};
 use maitred_limits::minimum::Late;
 use maitred_limits::{Guard, Limits};
 use maitred_log::{End, Level, Log};
 use maitred_match::Ambiguity;
-use maitred_runtime::{CallFacts, CallSpan, Exchange, Handler, Outgoing, Request};
+use maitred_runtime::{Begun, CallFacts, CallSpan, Exchange, Handler, Outgoing, Request};
 use maitred_spool::BodyMemory;
 use maitred_stats::{ARENA_BYTES, Arena, Times, memory};
 use maitred_tls::Challenges;
@@ -106,6 +109,7 @@ fn site_with(
 /// A connection that keeps what its exchanges say.
 struct Hand<'a> {
     site: &'a Arc<Site>,
+    peer: Peer,
     now: u64,
     memory: Scratch,
     redirect_port: Option<u16>,
@@ -127,7 +131,8 @@ impl<'a> Hand<'a> {
         let (own, run, said) = (Vec::new(), Vec::new(), Vec::new());
         let readiness = || Readiness::Ready;
         let given = None;
-        Self { site, now: SECOND, memory, redirect_port: None, readiness, wakes, own, run, said, given }
+        let peer = Peer::Ip(([127, 0, 0, 1], 4000).into());
+        Self { site, peer, now: SECOND, memory, redirect_port: None, readiness, wakes, own, run, said, given }
     }
 
     /// Brings a head, and returns what becomes of its exchange.
@@ -155,7 +160,7 @@ impl<'a> Link<'a> for Hand<'a> {
     }
 
     fn peer(&self) -> Peer {
-        Peer::Ip(([127, 0, 0, 1], 4000).into())
+        self.peer
     }
 
     fn ends(&self) -> Option<&Ends> {
@@ -386,7 +391,11 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// The head that the application gets for a request with these fields.
 fn given(site: &Arc<Site>, fields: &str) -> RequestHead {
-    let mut hand = Hand::new(site);
+    given_by(site, Peer::Ip(([127, 0, 0, 1], 4000).into()), fields)
+}
+
+fn given_by(site: &Arc<Site>, peer: Peer, fields: &str) -> RequestHead {
+    let mut hand = Hand { peer, ..Hand::new(site) };
     hand.head(&format!("GET /app/a HTTP/1.1\r\nHost: t:81\r\n{fields}\r\n"));
     hand.given.expect("a handler has it")
 }
@@ -397,11 +406,8 @@ fn field(head: &RequestHead, name: &str) -> Vec<String> {
 
 #[test]
 fn the_application_gets_one_parent_which_is_our_span() {
-    let site = site_with(
-        &Limits::default(),
-        Some(tracing(TraceTrust::Proxies, "always_off", &[Signal::Traces])),
-        None,
-    );
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_off", &[Signal::Traces])), None);
     let head = given(&site, &format!("traceparent: {PARENT}\r\ntracestate: a=1\r\n"));
     let place = head.trace.expect("a place");
     let [parent] = &field(&head, "traceparent")[..] else { panic!("one field") };
@@ -432,6 +438,28 @@ fn the_parent_of_a_peer_without_trust_is_a_link() {
 }
 
 #[test]
+fn the_parent_of_a_trusted_proxy_alone_is_ours_by_default() {
+    let is_parent = |trusted: Trusted, peer: Peer| {
+        let tracing = tracing(TraceTrust::default(), "always_on", &[Signal::Traces]);
+        let mut site = site_with(&Limits::default(), Some(tracing), None);
+        let forwarding = Forwarding { trusted, ..Forwarding::default() };
+        Arc::get_mut(&mut site).expect("one owner").proxies = Proxies::new(forwarding);
+        let head = given_by(&site, peer, &format!("traceparent: {PARENT}\r\n"));
+        let place = head.trace.expect("a place");
+        assert_eq!(place.link.is_some(), place.parent == [0; 8]);
+        place.link.is_none()
+    };
+    let far = Peer::Ip(([203, 0, 113, 9], 4000).into());
+    let near = Peer::Ip(([127, 0, 0, 1], 4000).into());
+    let proxy = || Trusted::new(vec!["203.0.113.0/24".parse().expect("a network")], false);
+    for peer in [far, near, Peer::Unix] {
+        assert!(!is_parent(Trusted::default(), peer), "{peer:?}");
+    }
+    assert!(is_parent(proxy(), far) && !is_parent(proxy(), near));
+    assert!(is_parent(Trusted::new(Vec::new(), true), Peer::Unix));
+}
+
+#[test]
 fn without_spans_the_parent_passes_as_it_came() {
     for tracing in [None, Some(tracing(TraceTrust::All, "always_on", &[Signal::Metrics]))] {
         let site = site_with(&Limits::default(), tracing, None);
@@ -440,30 +468,40 @@ fn without_spans_the_parent_passes_as_it_came() {
     }
 }
 
+fn record() -> Record {
+    Record {
+        request: Kept::Request(Box::default()),
+        number: 1,
+        peer: Peer::Ip(([192, 0, 2, 1], 4000).into()),
+        listener: 0,
+        pool: Some(0),
+        status: Status::OK,
+        body_bytes: 2,
+        times: Times::default(),
+        end: End::Complete,
+        refused: false,
+        trace: None,
+        route: None,
+    }
+}
+
 /// Notes a request that took so many milliseconds, and returns what goes to the collector.
 fn noted(site: &Arc<Site>, status: u16, millis: u64, end: End, call: Option<CallSpan>) -> String {
     let outgoing = Arc::new(Outgoing::of(1));
-    call.into_iter().for_each(|call| outgoing.add_span(call));
+    call.into_iter().for_each(|call| _ = outgoing.add_span(call));
     let head = given(site, &format!("traceparent: {PARENT}\r\n"));
     let at = |part: u64| SECOND + millis * part * 1_000_000 / 4;
     let times = Times { arrived: SECOND, complete: at(1), begun: at(2), done: at(3), ..Times::default() };
     let request =
         Request { head, outgoing: Some(outgoing), route: "/a/{name}".to_owned(), ..Request::default() };
-    let record = Record {
-        request: Kept::Request(Box::new(request)),
-        number: 1,
-        peer: Peer::Ip(([192, 0, 2, 1], 4000).into()),
-        listener: 0,
-        pool: Some(0),
-        status: Status::from_code(status).expect("a status"),
-        body_bytes: 2,
-        times,
-        end,
-        refused: false,
-        trace: None,
-        route: None,
-    };
+    let status = Status::from_code(status).expect("a status");
+    let record = Record { request: Kept::Request(Box::new(request)), status, times, end, ..record() };
     site.note(record, at(4));
+    sent(site)
+}
+
+/// The spans that go to the collector.
+fn sent(site: &Site) -> String {
     let mut exporter =
         site.tracing.as_ref().and_then(|all| all.waiting(Signal::Traces)).expect("spans").exporter.lock();
     exporter.flush();
@@ -476,21 +514,58 @@ fn noted(site: &Arc<Site>, status: u16, millis: u64, end: End, call: Option<Call
     }
 }
 
+/// A call to a server with this number, 0 of those that are counted together.
+fn call(server: u16) -> CallSpan {
+    let facts =
+        CallFacts { span: [7; 8], method: maitred_http::Method::Post, path: b"/charge".as_slice().into() };
+    let (facts, status) = (Box::new(facts), Some(503));
+    CallSpan { facts, server, begun: SECOND, nanos: 5, status, failure: "", retried: false }
+}
+
+#[test]
+fn a_call_tells_nothing_that_is_not_known() {
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
+    let refused = CallSpan { status: None, failure: "refused", ..call(0) };
+    let sent = noted(&site, 200, 8, End::Complete, Some(refused));
+    let call = sent.split(r#""spanId":"0707070707070707""#).nth(1).expect("a call");
+    for key in ["url.full", "server.address", "server.port", "network.protocol.version"] {
+        assert!(!call.contains(key), "{key}\n{call}");
+    }
+}
+
+#[test]
+fn calls_have_spans_also_where_the_engine_has_answered_or_the_response_has_ended() {
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
+    site.trace_late_calls();
+    let head = given(&site, &format!("traceparent: {PARENT}\r\n"));
+    let outgoing = Arc::new(Outgoing::of(1).traced(head.trace));
+    assert!(outgoing.add_span(call(0)).is_none());
+    let request = Request { head, outgoing: Some(Arc::clone(&outgoing)), ..Request::default() };
+    site.note_late(Record { request: Kept::Request(Box::new(request)), ..record() });
+    let late = sent(&site);
+    assert!(late.contains(r#""spanId":"0707070707070707""#) && late.contains("4bf92f3577b34da6"), "{late}");
+    // A background task.
+    outgoing.end();
+    maitred_runtime::outgoing::set_running(|| BEGUN.take());
+    BEGUN.set(Some(Begun { outgoing, call: Some(call(0).facts) }));
+    let key = Key::plain("api.example", 80);
+    let number = site.figures.calls.begun(&key);
+    site.figures.calls.ended(number, &key, &Report::default());
+    let late = sent(&site);
+    assert!(late.contains("http://api.example:80/charge") && late.contains("4bf92f3577b34da6"), "{late}");
+}
+
+thread_local! {
+    static BEGUN: std::cell::RefCell<Option<Begun>> = const { std::cell::RefCell::new(None) };
+}
+
 #[test]
 fn the_span_of_a_request_has_its_route_its_parts_and_its_calls() {
     let site =
         site_with(&Limits::default(), Some(tracing(TraceTrust::All, "always_on", &[Signal::Traces])), None);
-    let facts =
-        CallFacts { span: [7; 8], method: maitred_http::Method::Post, path: b"/charge".as_slice().into() };
-    let call = CallSpan {
-        facts: Box::new(facts),
-        server: 0,
-        begun: SECOND,
-        nanos: 5,
-        status: Some(503),
-        failure: "",
-        retried: false,
-    };
+    let call = call(site.figures.calls.begun(&Key::plain("::1", 8080)) as u16);
     let sent = noted(&site, 200, 8, End::Complete, Some(call));
     for part in [
         r#""name":"GET /a/{name}""#,
@@ -503,6 +578,8 @@ fn the_span_of_a_request_has_its_route_its_parts_and_its_calls() {
         r#""name":"run""#,
         r#""name":"write""#,
         r#""spanId":"0707070707070707""#,
+        r#"{"key":"url.full","value":{"stringValue":"http://[::1]:8080/charge"}}"#,
+        r#"{"key":"server.address","value":{"stringValue":"::1"}}"#,
         r#"{"key":"error.type","value":{"stringValue":"503"}}"#,
     ] {
         assert!(sent.contains(part), "{part}\n{sent}");
@@ -519,11 +596,14 @@ fn the_slow_and_the_failed_are_kept_whatever_the_sampling_says() {
     let site =
         site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_off", &[Signal::Traces])), None);
     for (status, millis, end, kept) in [
-        (200, 999, End::Complete, false),
+        // Half of the time is that of the client: the first part and the last one.
+        (200, 1999, End::Complete, false),
         (404, 5, End::Complete, false),
-        (200, 1000, End::Complete, true),
+        (200, 2000, End::Complete, true),
         (500, 5, End::Complete, true),
-        (200, 5, End::PeerGone, true),
+        (200, 5, End::Cut, true),
+        (200, 5, End::PeerGone, false),
+        (200, 5, End::TooSlow, false),
         // A WebSocket lasts as long as both sides want.
         (101, 60_000, End::Complete, false),
     ] {
@@ -531,6 +611,22 @@ fn the_slow_and_the_failed_are_kept_whatever_the_sampling_says() {
         assert_eq!(!sent.is_empty(), kept, "{status} {millis} {end:?}");
         assert!(!sent.contains(r#""flags":1"#), "the decision of the sampler stands: {sent}");
     }
+}
+
+#[test]
+fn metrics_count_without_statistics_and_without_websockets() {
+    let site =
+        site_with(&Limits::default(), Some(tracing(TraceTrust::None, "always_on", &[Signal::Metrics])), None);
+    site.figures.set_on(false);
+    for status in [Status::OK, Status::SWITCHING_PROTOCOLS] {
+        let head = given(&site, "");
+        let request = Request { head, route: "/a/{name}".to_owned(), ..Request::default() };
+        site.note(Record { request: Kept::Request(Box::new(request)), status, ..record() }, SECOND);
+    }
+    let statistics = site.figures.snapshot();
+    let [requests] = &statistics.http[..] else { panic!("{:?}", statistics.http) };
+    assert_eq!((&*requests.route, requests.duration.count(), requests.status), ("/a/{name}", 1, 200));
+    assert_eq!(statistics.server.requests, 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The place of a request in a distributed trace (W3C Trace Context), for the server, its logs and the calls of its application.
 //!
-//! Leaves out: the texts of the fields, the trust in them, and spans (maitred-trace, maitred-exchange).
+//! Leaves out: the trust in its fields, and spans (maitred-trace, maitred-exchange).
 
 /// Ids of a request in a trace. Nothing that a peer sends becomes one without the rules of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +69,38 @@ impl TracePlace {
         }
         field
     }
+}
+
+/// Trace, span and flags of a value of `traceparent`; none unless it has the exact form of its version.
+#[must_use]
+pub fn parse_parent(value: &[u8]) -> Option<([u8; 16], [u8; 8], u8)> {
+    let (fixed, more) = value.split_at_checked(55)?;
+    let mut parts = fixed.split(|byte| *byte == b'-');
+    let [version] = digits(parts.next()?)?;
+    let (trace, span) = (digits(parts.next()?)?, digits(parts.next()?)?);
+    let [flags] = digits(parts.next()?)?;
+    // A later version may append parts (§4.1); 255 is none.
+    let fits = if version == 0 { more.is_empty() } else { more.first().is_none_or(|byte| *byte == b'-') };
+    let is_one = fits && version != u8::MAX && trace != [0; 16] && span != [0; 8] && parts.next().is_none();
+    is_one.then_some((trace, span, flags))
+}
+
+/// Exactly so many bytes, as digits in lower case.
+fn digits<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    let (pairs, []) = text.as_chunks::<2>() else { return None };
+    if pairs.len() != N {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -81,16 +81,8 @@ fn is_id(id: &[u8]) -> bool {
 
 /// The id of the trace that a request has brought.
 pub(crate) fn trace_of(fields: &FieldSet) -> Option<&[u8]> {
-    fields.first("traceparent").and_then(trace_id)
-}
-
-/// The id in `00-<32 hexadecimal digits>-<16>-<2>`, and in what later versions append to that; all zeros are none.
-fn trace_id(value: &[u8]) -> Option<&[u8]> {
-    let id = value.get(3..35)?;
-    let is_hex = |bytes: &[u8]| bytes.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let separated =
-        value[2] == b'-' && value.get(35) == Some(&b'-') && is_hex(&value[..2]) && &value[..2] != b"ff";
-    (separated && is_hex(id) && id.iter().any(|byte| *byte != b'0')).then_some(id)
+    let value = fields.first("traceparent")?;
+    maitred_http::trace::parse_parent(value).and_then(|_| value.get(3..35))
 }
 
 #[cfg(test)]
@@ -122,9 +114,15 @@ mod tests {
             assert_eq!(id_of(&[("X-Request-ID", id)]), made, "{id:?}");
         }
         let zeros = TRACE.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32));
-        for trace in
-            ["", "00-", &TRACE[..30], &TRACE.replace("4b", "4B"), &TRACE.replacen("00", "ff", 1), &zeros]
-        {
+        for trace in [
+            "",
+            "00-",
+            &TRACE[..30],
+            &TRACE.replace("4b", "4B"),
+            &TRACE.replacen("00", "ff", 1),
+            &TRACE.replace("-01", "-zz"),
+            &zeros,
+        ] {
             assert_eq!(id_of(&[("traceparent", trace)]), made, "{trace:?}");
         }
     }

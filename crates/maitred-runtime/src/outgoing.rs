@@ -141,14 +141,16 @@ impl Outgoing {
         self.trace.as_ref()
     }
 
-    /// Keeps the span of a call.
-    pub fn add_span(&self, span: CallSpan) {
-        if !self.ended.load(Relaxed) {
-            let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
-            if spans.len() < MAX_SPANS {
-                spans.push(span);
-            }
+    /// Keeps the span of a call, or gives that of a call back that has ended after the response.
+    pub fn add_span(&self, span: CallSpan) -> Option<CallSpan> {
+        if self.ended.load(Relaxed) {
+            return Some(span);
         }
+        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        if spans.len() < MAX_SPANS {
+            spans.push(span);
+        }
+        None
     }
 
     /// Takes the kept spans.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use maitred_exchange::site::{HttpRequests, Statistics, write_pools};
+use maitred_exchange::tracing::server_of;
 use maitred_stats::exposition::{self, Sink};
 use maitred_stats::{Distribution, Upstream};
 use maitred_trace::metrics::{BYTES, Buckets, Data, Metric, Number, Period, Point, SECONDS, encode_exposed};
@@ -60,10 +61,9 @@ impl Reading<'_> {
     fn active(&mut self, groups: &[Arc<Group>], active: &mut Active) {
         active.values_mut().for_each(|count| *count = 0);
         Connections(groups).each(|_, shown| {
-            let secure = shown.tls.is_some();
             for (_, request) in &shown.requests {
                 let method = known_method(request.method.as_str().as_bytes()).unwrap_or("_OTHER");
-                *active.entry((method, secure)).or_default() += 1;
+                *active.entry((method, request.secure)).or_default() += 1;
             }
         });
         let attributes: Vec<_> = active
@@ -83,7 +83,8 @@ impl Reading<'_> {
 
     /// Calls to other servers. The counts know the server, and not the method.
     fn calls(&mut self, upstreams: &[Upstream]) {
-        let attributes: Vec<_> = upstreams.iter().map(|upstream| server_of(&upstream.name)).collect();
+        let attributes: Vec<_> =
+            upstreams.iter().map(|upstream| attributes_of_server(&upstream.name)).collect();
         let times: Vec<_> = (upstreams.iter().zip(&attributes))
             .filter(|(upstream, _)| upstream.total.count() > 0)
             .map(|(upstream, attributes)| (attributes.as_slice(), &upstream.total))
@@ -146,6 +147,9 @@ impl Sink for Own<'_, '_> {
 }
 
 fn attributes_of(requests: &HttpRequests) -> Vec<Attribute<'_>> {
+    if requests.status == 0 {
+        return vec![("otel.metric.overflow", Value::Bool(true))];
+    }
     let mut attributes = vec![
         ("http.request.method", Value::Text(requests.method)),
         ("url.scheme", Value::Text(scheme(requests.secure))),
@@ -155,9 +159,8 @@ fn attributes_of(requests: &HttpRequests) -> Vec<Attribute<'_>> {
     if !requests.route.is_empty() {
         attributes.push(("http.route", Value::Text(&requests.route)));
     }
-    if requests.status >= 500 {
-        attributes.push(("error.type", Value::Code(requests.status)));
-    }
+    let status = (requests.status >= 500).then_some(Value::Code(requests.status));
+    attributes.extend(requests.aborted.map(Value::Text).or(status).map(|value| ("error.type", value)));
     attributes
 }
 
@@ -165,15 +168,14 @@ const fn scheme(secure: bool) -> &'static str {
     if secure { "https" } else { "http" }
 }
 
-/// Host and port of `https://host:port`.
-fn server_of(name: &str) -> Vec<Attribute<'_>> {
-    let (scheme, authority) = name.split_once("://").unwrap_or(("", name));
-    let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
-    let mut attributes = vec![("server.address", Value::Text(host))];
-    attributes.extend(port.parse::<u16>().ok().map(|port| ("server.port", Value::Integer(port.into()))));
-    if !scheme.is_empty() {
-        attributes.push(("url.scheme", Value::Text(scheme)));
+/// The attributes of a server by its name; one point is of all servers for which there was no room.
+fn attributes_of_server(name: &str) -> Vec<Attribute<'_>> {
+    let (scheme, host, port) = server_of(name);
+    if host.is_empty() {
+        return vec![("otel.metric.overflow", Value::Bool(true))];
     }
+    let mut attributes = vec![("server.address", Value::Text(host)), ("url.scheme", Value::Text(scheme))];
+    attributes.extend(port.map(|port| ("server.port", Value::Integer(port.into()))));
     attributes
 }
 

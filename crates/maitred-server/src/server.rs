@@ -255,6 +255,7 @@ impl Server {
             metrics: OnceLock::new(),
         });
         site.figures.calls.write_to(&site.log);
+        site.trace_late_calls();
         let mut first = settings.pool;
         first.limits = polling(&first.limits, first.strategy, &site);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();

@@ -39,7 +39,7 @@ pub use foreign::{Foreign, Owner};
 pub use lock::{LockSnapshot, NamedLock};
 pub use recorder::{ARENA_BYTES, MAX_BYTES, Recorder};
 pub use routes::{MAX_ROUTE_TEXT, MAX_ROUTES, OTHER, Routes};
-pub use table::{Leaf, LeafKey, SEVERAL, TimingKey};
+pub use table::{CHOSEN, CHOSEN_OTHER, Leaf, LeafKey, SEVERAL, TimingKey};
 pub use times::{Span, Spans, Times};
 pub use upstreams::{
     CallEnd, EndedCall, MAX_UPSTREAMS, OTHER_UPSTREAM, Part, UPSTREAMS_BYTES, Upstream, Upstreams,

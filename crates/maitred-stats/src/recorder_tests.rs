@@ -1,7 +1,7 @@
 use super::*;
 use crate::rings::{RINGS, SAMPLES};
 use crate::routes::{MAX_ROUTES, OTHER};
-use crate::table::SEVERAL;
+use crate::table::{CHOSEN, CHOSEN_OTHER, SEVERAL};
 use crate::times::Span;
 use std::collections::BTreeMap;
 
@@ -210,6 +210,23 @@ fn whatever_is_counted_the_memory_is_bounded_and_nothing_is_lost() {
     let bytes = recorder.bytes() + ROUTES_BYTES;
     // All but the rings of threads that are not there.
     assert!((MAX_BYTES * 87 / 100..=MAX_BYTES).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn what_clients_choose_takes_no_room_from_others() {
+    let recorder = Arc::new(Recorder::new());
+    let name = recorder.number_of("n");
+    let chosen: Vec<TimingKey> =
+        (CHOSEN.start..CHOSEN.start + 20_000).map(|pool| TimingKey { pool, route: 1, name }).collect();
+    chosen.iter().for_each(|key| recorder.record_numbered(*key, 1));
+    recorder.record(key(0, 0, 1, 2), 0, None);
+    recorder.record_timing(0, 2, "own", 1);
+    let mut counts = BTreeMap::new();
+    recorder.timings(|key, values| _ = counts.insert((key.pool, key.route), values.count()));
+    assert_eq!((counts.get(&(0, 2)), requests(&recorder).get(&key(0, 0, 1, 2))), (Some(&1), Some(&1)));
+    let other = counts.get(&(CHOSEN_OTHER, OTHER)).copied().unwrap_or_default();
+    assert!(other > 15_000, "{other}");
+    assert_eq!((counts.values().sum::<u64>(), recorder.lost_timings()), (20_001, 0));
 }
 
 #[test]

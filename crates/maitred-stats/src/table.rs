@@ -71,6 +71,13 @@ impl TimingKey {
     }
 }
 
+/// The numbers in the place of a pool, of timings whose attributes clients choose. All together have an eighth of the memory for leaves and
+/// timings; further ones count with the last number.
+pub const CHOSEN: std::ops::Range<u16> = 0x8000..0xffc0;
+
+/// The last number.
+pub const CHOSEN_OTHER: u16 = CHOSEN.end - 1;
+
 /// The listener and the pool of a leaf that stands for several, because there was no memory for one of each.
 pub const SEVERAL: u16 = u16::MAX;
 
@@ -122,6 +129,8 @@ pub(crate) struct Table {
     timings: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     /// Bytes in use, without the chunks.
     used: usize,
+    /// Of these, bytes of [`CHOSEN`] timings.
+    chosen: usize,
     limit: usize,
     /// The leaf of the last exchange: the next one is often its neighbour.
     last: (u64, u32),
@@ -134,6 +143,7 @@ impl Table {
             leaves: HashMap::default(),
             timings: HashMap::default(),
             used: 0,
+            chosen: 0,
             limit,
             last: (of_several(0).pack(), 0),
         }
@@ -179,7 +189,9 @@ impl Table {
 
     /// The number of a timing, of the route "other" where there is no room for it.
     fn timing_of(&mut self, key: TimingKey, area: &Area<'_>) -> Option<u32> {
-        self.keep_timing(key, area).or_else(|| self.keep_timing(TimingKey { route: OTHER, ..key }, area))
+        let pool = if CHOSEN.contains(&key.pool) { CHOSEN_OTHER } else { key.pool };
+        self.keep_timing(key, area)
+            .or_else(|| self.keep_timing(TimingKey { pool, route: OTHER, ..key }, area))
     }
 
     fn find(&mut self, key: u64, area: &Area<'_>) -> u32 {
@@ -214,9 +226,12 @@ impl Table {
         if let Some(index) = self.timings.get(&key.pack()) {
             return Some(*index);
         }
-        if !self.has_room(TIMING_COST) {
+        let chosen = if CHOSEN.contains(&key.pool) { TIMING_COST } else { 0 };
+        let fits = chosen == 0 || key.pool == CHOSEN_OTHER || self.chosen + chosen <= self.limit / 8;
+        if !fits || !self.has_room(TIMING_COST) {
             return None;
         }
+        self.chosen += chosen;
         let index = self.timings.len();
         area.timing(index)?[KEY].store(key.pack(), Relaxed);
         area.head[TIMINGS].store(index as u64 + 1, Release);

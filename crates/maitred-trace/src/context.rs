@@ -1,11 +1,13 @@
-//! The context of a trace: the fields `traceparent` and `tracestate` (W3C Trace Context), read and written.
+//! The context of a trace: the fields `traceparent` and `tracestate` (W3C Trace Context), as they are received.
 //!
 //! Promises: a context that is taken over has the exact form of its version; a field that stands twice, or in another form,
 //! is as no field. A trace state that is passed on has at most 512 bytes, all printable.
 //!
 //! Leaves out: whose fields are believed.
 
-use std::fmt;
+use std::fmt::{self, Display};
+
+use maitred_http::trace::{Hex, parse_parent};
 
 /// The longest trace state that is passed on, in bytes: the least that §3.3.1.5 asks for.
 pub const MAX_TRACE_STATE: usize = 512;
@@ -15,9 +17,6 @@ const MAX_MEMBERS: usize = 32;
 
 /// A member of a trace state above this length goes first where the state is too long (§3.3.1.5).
 const LONG_MEMBER: usize = 128;
-
-/// The length of `00-<32 digits>-<16 digits>-<2 digits>`.
-const LENGTH: usize = 55;
 
 /// The id of a trace, never zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,28 +60,8 @@ impl Context {
     /// Reads a value of `traceparent`.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
-        let (fixed, more) = value.split_at_checked(LENGTH)?;
-        let mut parts = fixed.split(|byte| *byte == b'-');
-        let [version] = digits(parts.next()?)?;
-        let context = Self {
-            trace: TraceId::new(digits(parts.next()?)?)?,
-            span: SpanId::new(digits(parts.next()?)?)?,
-            flags: Flags::of(digits::<1>(parts.next()?)?[0]),
-        };
-        // A later version may append parts (§4.1); 255 is none.
-        let fits = if version == 0 { more.is_empty() } else { more.first().is_none_or(|byte| *byte == b'-') };
-        (fits && version != u8::MAX && parts.next().is_none()).then_some(context)
-    }
-
-    /// The value of `traceparent`.
-    #[must_use]
-    pub fn to_field(self) -> [u8; LENGTH] {
-        let mut field = [b'-'; LENGTH];
-        hex(&[0], field.get_mut(..2));
-        hex(&self.trace.0, field.get_mut(3..35));
-        hex(&self.span.0, field.get_mut(36..52));
-        hex(&[self.flags.0], field.get_mut(53..));
-        field
+        let (trace, span, flags) = parse_parent(value)?;
+        Some(Self { trace: TraceId(trace), span: SpanId(span), flags: Flags::of(flags) })
     }
 }
 
@@ -194,57 +173,27 @@ fn is_member(member: &[u8]) -> bool {
     begins && key.len() <= 256 && key.iter().all(is_key) && value.len() <= 256 && value.iter().all(is_value)
 }
 
-/// Exactly so many bytes, as digits in lower case.
-fn digits<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let mut bytes = [0; N];
-    let (pairs, []) = text.as_chunks::<2>() else { return None };
-    if pairs.len() != N {
-        return None;
-    }
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = digit(*high)? << 4 | digit(*low)?;
-    }
-    Some(bytes)
-}
-
-/// Writes the digits of `bytes` to `room`, which is twice as long.
-pub(crate) fn hex(bytes: &[u8], room: Option<&mut [u8]>) {
-    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' - 10 + nibble };
-    for (pair, byte) in room.unwrap_or_default().chunks_exact_mut(2).zip(bytes) {
-        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
-    }
-}
-
-fn write_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-}
-
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, f)
+        Hex(&self.0).fmt(f)
     }
 }
 
 impl fmt::Display for SpanId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, f)
+        Hex(&self.0).fmt(f)
     }
 }
 
 impl fmt::Debug for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, f)
+        Hex(&self.0).fmt(f)
     }
 }
 
 impl fmt::Debug for SpanId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, f)
+        Hex(&self.0).fmt(f)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use crate::context::hex;
+use maitred_http::trace::Hex;
+
 use crate::writer::{Field, Writer};
 
 /// Writes the members of an object behind what is there.
@@ -83,9 +84,9 @@ impl Writer for Json<'_> {
 
     fn id(&mut self, field: Field, id: &[u8]) {
         let out = self.key(field);
-        let start = out.len() + 1;
-        out.resize(start + 2 * id.len() + 1, b'"');
-        hex(id, out.get_mut(start..start + 2 * id.len()));
+        out.push(b'"');
+        Hex(id).push(out);
+        out.push(b'"');
     }
 
     fn bool(&mut self, field: Field, value: bool) {

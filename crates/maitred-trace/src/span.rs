@@ -246,9 +246,9 @@ pub struct ClientCall<'a> {
     pub method: &'a [u8],
     /// The URL, without a name and password.
     pub url: &'a [u8],
-    /// The host.
+    /// The host, or the path of a socket.
     pub server: &'a str,
-    /// The port.
+    /// The port; 0 without one.
     pub port: u16,
     /// Of the response; 0 without one.
     pub status: u16,
@@ -280,8 +280,12 @@ impl<'a> ClientCall<'a> {
     /// Appends the attributes of the span.
     pub fn attributes(&self, out: &mut Vec<Attribute<'a>>) {
         method(self.method, out);
-        out.push(("server.address", Value::Text(self.server)));
-        out.push(("server.port", Value::Integer(self.port.into())));
+        if !self.server.is_empty() {
+            out.push(("server.address", Value::Text(self.server)));
+        }
+        if self.port != 0 {
+            out.push(("server.port", Value::Integer(self.port.into())));
+        }
         if !self.url.is_empty() {
             out.push(("url.full", Value::Wire(self.url)));
         }

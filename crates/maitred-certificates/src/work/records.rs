@@ -1,4 +1,4 @@
-//! What is written down and said.
+//! The files and the lines of the log.
 
 use std::io;
 

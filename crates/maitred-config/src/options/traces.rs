@@ -31,7 +31,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "trace-slow",
         kind: Kind::Server(&server(SECONDS_OR_OFF, |config| &mut config.otlp.slow)),
         default: &["1"],
-        summary: "Keep the span of a request that took as long, or that failed, whatever the sampling says; 0: only of those that failed.",
+        summary: "Keep the span of a request that took the server as long, or that failed, whatever the sampling says; 0: only of those that failed.",
         cost: "the calls of each request to other servers are noted until it has ended",
         worst: "a server that is slow for all sends the spans of all",
         ..Definition::of(Reload::Restart)
@@ -40,8 +40,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "trace-trust",
         kind: Kind::Server(&server(TRACE_TRUST, |config| &mut config.otlp.trust)),
         default: &["proxies"],
-        summary: "Whose traceparent is the parent of our span: that of trusted proxies, this machine and Unix sockets (proxies), of \
-                  all, or of none. Another one is linked, and a trace of its own begins.",
+        summary: "Whose traceparent is the parent of our span: that of the trusted proxies (--trusted-proxies), of all, or of none. \
+                  Another one is linked, and a trace of its own begins.",
         cost: "nothing",
         worst: "all: clients on the Internet decide which requests are sampled, and join traces of others",
         ..Definition::of(Reload::Restart)

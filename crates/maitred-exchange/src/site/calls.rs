@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use maitred_client::key::Key;
 use maitred_client::{End, Observer, Phase, Report};
+use maitred_http::TracePlace;
 use maitred_io::{clock, tasks};
 use maitred_log::{CallLine, Log, RequestId};
 use maitred_runtime::{Begun, CallSpan, Outgoing, OutgoingCounts, Slowest, outgoing};
@@ -45,6 +46,8 @@ pub struct Calls {
     hashes: RandomState,
     places: Box<[Place]>,
     log: OnceLock<Arc<Log>>,
+    /// Takes the span of a call that has ended after the response to its request.
+    late: OnceLock<Box<dyn Fn(&TracePlace, CallSpan) + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -90,7 +93,13 @@ impl Calls {
             hashes: RandomState::new(),
             places: (0..LISTED).map(|_| Place::default()).collect(),
             log: OnceLock::new(),
+            late: OnceLock::new(),
         }
+    }
+
+    /// Gives `take` the spans of calls that end after the response to their request, if its trace is sampled.
+    pub(crate) fn give_late(&self, take: impl Fn(&TracePlace, CallSpan) + Send + Sync + 'static) {
+        self.late.get_or_init(|| Box::new(take));
     }
 
     /// Calls that end from now on have a line in this log, if it has a log of calls.
@@ -144,14 +153,15 @@ impl Calls {
     pub(crate) fn spans(&self, request: u64, now: u64) -> Vec<CallSpan> {
         let mut spans = Vec::new();
         for place in &self.places {
-            let held = place.lock();
-            if let Some(Call { server, since, outgoing: Some(Begun { outgoing, call: Some(facts) }), .. }) =
-                &*held
+            let mut held = place.lock();
+            if let Some(Call { server, since, outgoing: Some(Begun { outgoing, call }), .. }) = &mut *held
                 && outgoing.request() == request
+                // The call has its span now, and gets no second one at its end.
+                && let Some(facts) = call.take()
             {
                 spans.extend(outgoing.take_spans());
                 spans.push(CallSpan {
-                    facts: facts.clone(),
+                    facts,
                     server: *server,
                     begun: *since,
                     nanos: now.saturating_sub(*since),
@@ -268,7 +278,7 @@ impl Observer for Calls {
             outgoing.add(Slowest { nanos: nanos(report.total), server, part }, report.end != End::Complete);
         }
         if let Some(Call { since, outgoing: Some(Begun { outgoing, call: Some(facts) }), .. }) = call {
-            outgoing.add_span(CallSpan {
+            let late = outgoing.add_span(CallSpan {
                 facts,
                 server,
                 begun: since,
@@ -277,6 +287,10 @@ impl Observer for Calls {
                 failure: failure(report.end),
                 retried: report.retried,
             });
+            let place = outgoing.trace().filter(|place| place.is_sampled());
+            if let (Some(span), Some(place), Some(take)) = (late, place, self.late.get()) {
+                take(place, span);
+            }
         }
     }
 }

@@ -7,79 +7,93 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use maitred_http::{BodyLength, Method, Version};
-use maitred_log::Outcome;
-use maitred_stats::{Distribution, OTHER, Recorder, TimingKey};
+use maitred_log::{End, Outcome};
+use maitred_stats::{CHOSEN, CHOSEN_OTHER, Distribution, OTHER, Recorder, TimingKey};
 
 const DURATION: &str = "http;duration";
 const SENT: &str = "http;sent";
 const RECEIVED: &str = "http;received";
 
-/// The numbers of attributes; pools have lower ones, calls and the engine higher ones.
-const NUMBERS: std::ops::Range<u16> = 0x8000..0xffc0;
+/// Ends before a response was complete: each has durations of its own.
+const ABORTED: [End; 5] = [End::PeerGone, End::Cut, End::TooSlow, End::Operator, End::Drain];
 
-/// The methods with a number; all others have the last one.
-const METHODS: [Method; 7] =
-    [Method::Get, Method::Head, Method::Post, Method::Put, Method::Delete, Method::Options, Method::Patch];
+/// The methods of the conventions; all others have one number behind them.
+const METHODS: [&str; 10] =
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"];
+const METHOD: u16 = METHODS.len() as u16 + 1;
+
+/// Versions below HTTP/3, each without TLS and with it, and HTTP/3.
+const WAYS: u16 = 7;
 
 /// The requests with the same attributes.
 #[derive(Clone, Debug, Default)]
 pub struct HttpRequests {
     /// The method; `_OTHER` for rare ones.
     pub method: &'static str,
-    /// Of the response.
+    /// Of the response; 0 of all requests with attributes for which there was no room.
     pub status: u16,
     /// `1.1`.
     pub version: &'static str,
     /// The client has used TLS.
     pub secure: bool,
-    /// The pattern of the route, without the method; empty for an application that has told none.
+    /// The cause of an end before the response was complete: `peer-gone`.
+    pub aborted: Option<&'static str>,
+    /// The pattern of the route, without method and host; empty for an application that has told none.
     pub route: String,
     /// The whole time, in nanoseconds.
     pub duration: Distribution,
-    /// Bytes of the bodies of responses.
+    /// Bytes of the bodies of responses that were complete.
     pub sent: Distribution,
-    /// Bytes of the bodies of requests that have told their length.
+    /// Bytes of the bodies of requests that have told their length, with a complete response.
     pub received: Distribution,
 }
 
-/// Status in 9 bits, method in 3, version in 2, scheme in 1.
+/// A number below [`CHOSEN_OTHER`].
 fn pack(status: u16, method: &Method, version: Version, secure: bool) -> u16 {
-    let method = METHODS.iter().position(|one| one == method).unwrap_or(METHODS.len()) as u16;
-    let version = version as u16 & 3;
-    NUMBERS.start | status.clamp(100, 599).abs_diff(100) << 6 | method << 3 | version << 1 | u16::from(secure)
+    let method = METHODS.iter().position(|one| *one == method.as_str()).unwrap_or(METHODS.len()) as u16;
+    let way = (version as u16 * 2 + u16::from(secure)).min(WAYS - 1);
+    CHOSEN.start + ((status.clamp(200, 599) - 200) * METHOD + method) * WAYS + way
 }
 
-fn unpack(number: u16, route: String) -> HttpRequests {
-    let method = METHODS.get(usize::from(number >> 3 & 7)).map_or("_OTHER", |method| match method {
-        Method::Get => "GET",
-        Method::Head => "HEAD",
-        Method::Post => "POST",
-        Method::Put => "PUT",
-        Method::Delete => "DELETE",
-        Method::Options => "OPTIONS",
-        _ => "PATCH",
-    });
-    let version = ["1.0", "1.1", "2", "3"][usize::from(number >> 1 & 3)];
-    let status = 100 + (number >> 6 & 0x1ff);
-    HttpRequests { method, status, version, secure: number & 1 == 1, route, ..HttpRequests::default() }
+fn unpack(number: u16, aborted: Option<&'static str>, route: &str) -> HttpRequests {
+    if number == CHOSEN_OTHER {
+        return HttpRequests::default();
+    }
+    let number = number - CHOSEN.start;
+    let (status, method, way) = (200 + number / WAYS / METHOD, number / WAYS % METHOD, number % WAYS);
+    HttpRequests {
+        method: METHODS.get(usize::from(method)).unwrap_or(&"_OTHER"),
+        status,
+        version: ["1.0", "1.1", "2", "3"][usize::from(way / 2)],
+        secure: way % 2 == 1 || way == WAYS - 1,
+        aborted,
+        route: route.to_owned(),
+        ..HttpRequests::default()
+    }
 }
 
 /// The numbers of the names in a recorder: a request takes no lock for them.
 #[derive(Default)]
-pub(crate) struct Names(OnceLock<[u8; 3]>);
+pub(crate) struct Names(OnceLock<([u8; 3], [u8; ABORTED.len()])>);
 
 impl Names {
-    /// Counts an exchange for these metrics. `route` is the number of the route that the application has told, or of a pattern of ours.
+    /// Counts an exchange for these metrics, also while statistics are off, but for a WebSocket, which lasts as long as both sides want. `route` is the number of the
+    /// route that the application has told, or of a pattern of ours.
     pub(crate) fn record(&self, recorder: &Arc<Recorder>, outcome: &Outcome<'_>, route: Option<u32>) {
-        if !recorder.is_on() {
+        if outcome.status.code() == 101 {
             return;
         }
-        let [duration, sent, received] =
-            *self.0.get_or_init(|| [DURATION, SENT, RECEIVED].map(|name| recorder.number_of(name)));
+        let ([duration, sent, received], aborted) = *self.0.get_or_init(|| {
+            let of_end = |end: End| recorder.number_of(&format!("{DURATION};{}", end.name()));
+            ([DURATION, SENT, RECEIVED].map(|name| recorder.number_of(name)), ABORTED.map(of_end))
+        });
         let head = outcome.head;
         let pool = pack(outcome.status.code(), &head.method, head.version, head.arrival.secure);
         let route = route.unwrap_or(OTHER);
         let count = |name, value| recorder.record_numbered(TimingKey { pool, route, name }, value);
+        if let Some(end) = ABORTED.iter().position(|end| *end == outcome.end) {
+            return count(aborted[end], outcome.times.total());
+        }
         count(duration, outcome.times.total());
         count(sent, outcome.body_bytes);
         if let BodyLength::Fixed(length) = head.body {
@@ -88,27 +102,31 @@ impl Names {
     }
 }
 
-/// Takes these requests out of all timings.
+/// Takes these requests out of all timings. `hosts` are the names of the hosts, which stand before the patterns of their routes.
 pub(super) fn take(
     timings: &mut BTreeMap<TimingKey, Distribution>,
     routes: &[String],
     names: &[String],
+    hosts: &[Arc<str>],
 ) -> Vec<HttpRequests> {
     let of_requests: Vec<TimingKey> =
-        timings.keys().filter(|key| NUMBERS.contains(&key.pool)).copied().collect();
-    let mut found = BTreeMap::<(u16, String), HttpRequests>::new();
+        timings.keys().filter(|key| CHOSEN.contains(&key.pool)).copied().collect();
+    let mut found = BTreeMap::<(u16, Option<&str>, &str), HttpRequests>::new();
     for key in of_requests {
         let Some(values) = timings.remove(&key) else { continue };
-        let name =
-            if key.route == OTHER { "" } else { routes.get(key.route as usize).map_or("", |name| name) };
-        let route = name.split_once(' ').map_or(name, |(_, path)| path);
+        let name = names.get(usize::from(key.name)).map_or("", |name| name);
+        let end = name.strip_prefix(DURATION).and_then(|end| end.strip_prefix(';'));
+        let aborted = ABORTED.map(End::name).into_iter().find(|name| Some(*name) == end);
+        let route = routes.get(key.route as usize).filter(|_| key.route != OTHER).map_or("", |name| name);
+        let route = route.split_once(' ').map_or(route, |(_, path)| path);
+        let paths = hosts.iter().filter_map(|host| route.strip_prefix(&**host));
+        let route = paths.min_by_key(|path| path.len()).unwrap_or(route);
         let requests =
-            found.entry((key.pool, route.to_owned())).or_insert_with(|| unpack(key.pool, route.to_owned()));
-        match names.get(usize::from(key.name)).map(String::as_str) {
-            Some(DURATION) => requests.duration.merge(&values),
-            Some(SENT) => requests.sent.merge(&values),
-            Some(RECEIVED) => requests.received.merge(&values),
-            _ => {}
+            found.entry((key.pool, aborted, route)).or_insert_with(|| unpack(key.pool, aborted, route));
+        match name {
+            SENT => requests.sent.merge(&values),
+            RECEIVED => requests.received.merge(&values),
+            _ => requests.duration.merge(&values),
         }
     }
     found.into_values().collect()
@@ -119,16 +137,48 @@ mod tests {
     use super::*;
 
     #[test]
+    fn hosts_are_no_part_of_routes_and_aborted_requests_are_told_apart() {
+        let number = pack(200, &Method::Get, Version::Http11, false);
+        let names = [DURATION, SENT, "db", "http;duration;cut"].map(str::to_owned);
+        let routes = ["GET shop.example/a", "shop.example/b/*"].map(str::to_owned);
+        let mut one = Distribution::default();
+        one.record(7);
+        let key = |(pool, route, name)| (TimingKey { pool, route, name }, one.clone());
+        let keys = [
+            (number, 0, 0),
+            (number, 0, 1),
+            (number, 0, 3),
+            (number, 1, 0),
+            (CHOSEN_OTHER, OTHER, 0),
+            (3, 0, 2),
+        ];
+        let mut timings: BTreeMap<_, _> = keys.map(key).into();
+        let found = take(&mut timings, &routes, &names, &["".into(), "shop.example".into()]);
+        let shown = |one: &HttpRequests| {
+            (one.status, one.route.clone(), one.aborted, one.duration.count(), one.sent.count())
+        };
+        let text = str::to_owned;
+        let expected = [
+            (200, text("/a"), None, 1, 1),
+            (200, text("/b/*"), None, 1, 0),
+            (200, text("/a"), Some("cut"), 1, 0),
+            (0, text(""), None, 1, 0),
+        ];
+        assert_eq!((found.iter().map(shown).collect::<Vec<_>>(), timings.len()), (expected.to_vec(), 1));
+    }
+
+    #[test]
     fn attributes_are_found_again_in_their_number() {
         let shown = |status, method: &str, version, secure| {
             let number = pack(status, &Method::from_token(method), version, secure);
-            assert!(NUMBERS.contains(&number), "{number:x}");
-            let HttpRequests { method, status, version, secure, .. } = unpack(number, String::new());
+            assert!(CHOSEN.contains(&number) && number != CHOSEN_OTHER, "{number:x}");
+            let HttpRequests { method, status, version, secure, .. } = unpack(number, None, "");
             (method, status, version, secure)
         };
         assert_eq!(shown(200, "GET", Version::Http11, false), ("GET", 200, "1.1", false));
-        assert_eq!(shown(599, "PATCH", Version::Http3, true), ("PATCH", 599, "3", true));
-        assert_eq!(shown(100, "BREW", Version::Http10, true), ("_OTHER", 100, "1.0", true));
+        assert_eq!(shown(599, "BREW", Version::Http3, true), ("_OTHER", 599, "3", true));
+        assert_eq!(shown(599, "QUERY", Version::Http2, true), ("QUERY", 599, "2", true));
+        assert_eq!(shown(204, "CONNECT", Version::Http10, true), ("CONNECT", 204, "1.0", true));
         assert_eq!(shown(504, "HEAD", Version::Http2, false), ("HEAD", 504, "2", false));
     }
 }

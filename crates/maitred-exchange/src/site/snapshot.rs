@@ -92,7 +92,7 @@ impl Figures {
             bytes: self.recorder.bytes() + self.naming.routes.bytes(),
             max_bytes: MAX_BYTES,
             upstreams: sums.take_upstreams(self.calls.counts(), &timings),
-            http: http_metrics::take(&mut sums.timings, &routes, &timings),
+            http: http_metrics::take(&mut sums.timings, &routes, &timings, &self.naming.hosts),
             ..sums.named(&names)
         }
     }
@@ -114,7 +114,7 @@ impl Statistics {
             on: runs && foreign.is_on(),
             application_lost: foreign.lost_timings(),
             upstreams: sums.take_upstreams(read_upstreams(words, owner), &timings),
-            http: http_metrics::take(&mut sums.timings, &routes, &timings),
+            http: http_metrics::take(&mut sums.timings, &routes, &timings, &[]),
             bytes: if runs { foreign.bytes().min(MAX_BYTES) } else { 0 },
             max_bytes: if runs { MAX_BYTES } else { 0 },
             ..sums.named(&names)

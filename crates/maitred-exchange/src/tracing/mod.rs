@@ -14,12 +14,13 @@ mod span;
 use std::fmt;
 use std::sync::OnceLock;
 
-use maitred_http::trace::{Arrival, Hex};
+use maitred_http::trace::Arrival;
 use maitred_http::{Peer, RequestHead, TracePlace};
 use maitred_io::clock;
 use maitred_io::sync::NamedLock;
 use maitred_log::{End, Outcome};
 use maitred_runtime::CallSpan;
+use maitred_stats::Span as Phase;
 use maitred_trace::context::Flags;
 use maitred_trace::{Context, Exporter, Format, Pushed, Signal};
 
@@ -27,7 +28,8 @@ use crate::nanos;
 use crate::proxies::Proxies;
 pub use ids::{seed, span_id};
 pub use rules::{TracePhases, TraceRules, TraceTrust};
-use span::Traced;
+pub use span::server_of;
+use span::{Traced, call_spans};
 
 /// The name of the field that says the parent.
 const PARENT: &str = "traceparent";
@@ -51,23 +53,23 @@ pub struct Waiting {
     pub exporter: NamedLock<Exporter>,
 }
 
-/// The trace of a request as lines of the error log name it: ` [trace_id=... span_id=...]`; nothing without one.
+/// The trace of a request as lines of the error log name it: ` [trace_id=... span_id=...]`; nothing without one. Most requests have no
+/// such line: the field is read for a line.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TraceLabel(Option<([u8; 16], [u8; 8])>);
+pub struct TraceLabel(Option<[u8; 55]>);
 
 impl TraceLabel {
     /// By the value of the field `traceparent` that the application has got: our span, or, without tracing, that of the caller.
     #[must_use]
     pub fn of_field(field: Option<&[u8]>) -> Self {
-        let context = field.and_then(Context::parse);
-        Self(context.map(|context| (*context.trace.bytes(), *context.span.bytes())))
+        Self(field.and_then(|field| field.try_into().ok()))
     }
 }
 
 impl fmt::Display for TraceLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some((trace, span)) => write!(f, " [trace_id={} span_id={}]", Hex(trace), Hex(span)),
+        match self.0.as_ref().and_then(|field| Context::parse(field)) {
+            Some(Context { trace, span, .. }) => write!(f, " [trace_id={trace} span_id={span}]"),
             None => Ok(()),
         }
     }
@@ -134,9 +136,7 @@ impl Tracing {
         match self.rules.trust {
             TraceTrust::All => true,
             TraceTrust::None => false,
-            TraceTrust::Proxies => {
-                peer.ip().is_none_or(|address| address.is_loopback()) || proxies.trusts(peer)
-            }
+            TraceTrust::Proxies => proxies.trusts(peer),
         }
     }
 
@@ -158,13 +158,20 @@ impl Tracing {
         TracePlace { trace: *trace.bytes(), span: *span.bytes(), flags, ..TracePlace::default() }
     }
 
-    /// Whether the span of this exchange goes out: by the sampling, or because the exchange was slow or has failed.
+    /// Whether the span of this exchange goes out: by the sampling, or because the server was slow or has failed. Slow and broken
+    /// connections of clients keep none: clients would decide about the sampling.
     fn keeps(&self, place: &TracePlace, outcome: &Outcome<'_>) -> bool {
+        let Outcome { times, end, .. } = outcome;
+        let own = || {
+            let spans = times.spans();
+            let of_client = [Phase::Accept, Phase::Receive, Phase::Write].map(|part| spans.get(part));
+            spans.total() - of_client.iter().sum::<u64>()
+        };
         place.is_sampled()
             || outcome.status.code() >= 500
-            || outcome.end != End::Complete
+            || !matches!(end, End::Complete | End::PeerGone | End::TooSlow)
             // A WebSocket lasts as long as both sides want.
-            || outcome.status.code() != 101 && outcome.times.total() >= self.slow
+            || outcome.status.code() != 101 && times.total() >= self.slow && own() >= self.slow
     }
 
     /// Keeps the spans and the record of an exchange that has ended. `route` has the pattern that led the request to its destination,
@@ -187,6 +194,13 @@ impl Tracing {
         }
         if let Some(waiting) = records {
             traced.record(waiting.format, |item| self.push(waiting, item));
+        }
+    }
+
+    /// Keeps the spans of calls that have ended after the record of their request was written.
+    pub(crate) fn note_calls(&self, place: &TracePlace, calls: &[(CallSpan, String)]) {
+        if let Some(waiting) = self.waiting(Signal::Traces) {
+            call_spans(place, (waiting.format, &self.rules.limits), calls, |item| self.push(waiting, item));
         }
     }
 

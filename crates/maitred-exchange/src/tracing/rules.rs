@@ -7,7 +7,7 @@ use maitred_trace::{Limits, Sampler};
 /// The peers whose `traceparent` is the parent of our span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceTrust {
-    /// Trusted proxies, this machine, Unix sockets.
+    /// Trusted proxies.
     #[default]
     Proxies,
     /// All.

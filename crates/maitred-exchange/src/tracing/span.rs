@@ -85,53 +85,17 @@ impl Traced<'_> {
             span.encode(format, self.limits, &mut out);
         });
         item(&out);
-        let below = Span {
-            trace,
-            id,
-            parent: Some(Parent { id, remote: false }),
-            flags,
-            state: "",
-            name: "",
-            kind: Kind::Internal,
-            start: 0,
-            end: 0,
-            attributes: &[],
-            events: &[],
-            links: &[],
-            status: Status::Unset,
-        };
-        let mut add = |span: Span<'_>| {
-            out.clear();
-            span.encode(format, self.limits, &mut out);
-            item(&out);
-        };
         if phases == TracePhases::Spans {
             for (name, start, end) in self.phases() {
-                if let Some(id) = SpanId::new(span_id()) {
-                    add(Span { id, name, start, end, ..below });
+                if let Some(own) = SpanId::new(span_id()) {
+                    out.clear();
+                    let of_phase = Span { id: own, name, start, end, ..below(trace, id, flags) };
+                    of_phase.encode(format, self.limits, &mut out);
+                    item(&out);
                 }
             }
         }
-        for (call, server) in calls {
-            let Some(id) = SpanId::new(call.facts.span) else { continue };
-            let url = [server.as_bytes(), &call.facts.path].concat();
-            let (host, port) = host_and_port(server);
-            let client = ClientCall {
-                method: call.facts.method.as_str().as_bytes(),
-                url: &url,
-                server: host,
-                port,
-                status: call.status.unwrap_or_default(),
-                failed: Some(call.failure).filter(|failure| !failure.is_empty()),
-                version: "1.1",
-                resent: call.retried.into(),
-            };
-            let mut attributes = Vec::with_capacity(10);
-            client.attributes(&mut attributes);
-            let (name, start, status) = (client.name(), wall_nanos(call.begun), client.span_status());
-            let end = start + call.nanos;
-            add(Span { id, name, kind: Kind::Client, start, end, attributes: &attributes, status, ..below });
-        }
+        call_spans(self.place, (format, self.limits), calls, item);
     }
 
     /// Gives `item` the record of the request in a log.
@@ -246,6 +210,73 @@ impl Texts {
     }
 }
 
+/// Gives `item` the spans of these calls of the request at `place`, with the names of their servers.
+pub(super) fn call_spans(
+    place: &TracePlace,
+    (format, limits): (Format, &Limits),
+    calls: &[(CallSpan, String)],
+    mut item: impl FnMut(&[u8]),
+) {
+    let Some((trace, above)) = ids(&place.trace, &place.span) else { return };
+    let mut out = Vec::with_capacity(512);
+    for (call, server) in calls {
+        let Some(id) = SpanId::new(call.facts.span) else { continue };
+        let (scheme, host, port) = server_of(server);
+        let url = match port {
+            Some(port) if host.contains(':') => format!("{scheme}://[{host}]:{port}"),
+            Some(port) => format!("{scheme}://{host}:{port}"),
+            None => String::new(),
+        };
+        let url = if url.is_empty() { Vec::new() } else { [url.as_bytes(), &call.facts.path].concat() };
+        let client = ClientCall {
+            method: call.facts.method.as_str().as_bytes(),
+            url: &url,
+            server: host,
+            port: port.unwrap_or_default(),
+            status: call.status.unwrap_or_default(),
+            failed: Some(call.failure).filter(|failure| !failure.is_empty()),
+            version: call.status.map_or("", |_| "1.1"),
+            resent: call.retried.into(),
+        };
+        let mut attributes = Vec::with_capacity(10);
+        client.attributes(&mut attributes);
+        let (name, start, status) = (client.name(), wall_nanos(call.begun), client.span_status());
+        let (end, kind, attributes) = (start + call.nanos, Kind::Client, &*attributes);
+        out.clear();
+        Span {
+            id,
+            name,
+            kind,
+            start,
+            end,
+            attributes,
+            status,
+            ..below(trace, above, Flags::of(place.flags))
+        }
+        .encode(format, limits, &mut out);
+        item(&out);
+    }
+}
+
+/// A span below that of a request, still without an id, a name and times of its own.
+fn below(trace: TraceId, id: SpanId, flags: Flags) -> Span<'static> {
+    Span {
+        trace,
+        id,
+        parent: Some(Parent { id, remote: false }),
+        flags,
+        state: "",
+        name: "",
+        kind: Kind::Internal,
+        start: 0,
+        end: 0,
+        attributes: &[],
+        events: &[],
+        links: &[],
+        status: Status::Unset,
+    }
+}
+
 fn event(name: &'static str, time: u64) -> Event<'static> {
     Event { time, name, attributes: &[] }
 }
@@ -274,12 +305,15 @@ fn split_authority(authority: &[u8]) -> (&[u8], Option<u16>) {
     (host, std::str::from_utf8(port).ok().and_then(|port| port.parse().ok()))
 }
 
-/// Host and port of `https://host:port`.
-fn host_and_port(server: &str) -> (&str, u16) {
-    let authority = server.split_once("://").map_or(server, |(_, authority)| authority);
-    match authority.rsplit_once(':') {
-        Some((host, port)) => (host.trim_matches(['[', ']']), port.parse().unwrap_or_default()),
-        None => (authority, 0),
+/// Scheme, address and port of a server by its name in figures, `https://host:port`: of a socket its path without a port, and of those
+/// that are counted together nothing.
+#[must_use]
+pub fn server_of(name: &str) -> (&str, &str, Option<u16>) {
+    let Some((scheme, authority)) = name.split_once("://") else { return ("", "", None) };
+    let host_and_port = authority.rsplit_once(':').filter(|_| !authority.starts_with('/'));
+    match host_and_port.and_then(|(host, port)| Some((host, port.parse().ok()?))) {
+        Some((host, port)) => (scheme, host.trim_matches(['[', ']']), Some(port)),
+        None => (scheme.trim_end_matches("+unix"), authority, None),
     }
 }
 
@@ -313,8 +347,10 @@ mod tests {
         ] {
             assert_eq!(split_authority(authority.as_bytes()), (host.as_bytes(), port), "{authority}");
         }
-        assert_eq!(host_and_port("https://[::1]:443"), ("::1", 443));
-        assert_eq!(host_and_port("http+unix:///run/a"), ("/run/a", 0));
+        assert_eq!(server_of("https://[::1]:443"), ("https", "::1", Some(443)));
+        assert_eq!(server_of("https://::1:443"), ("https", "::1", Some(443)));
+        assert_eq!(server_of("http+unix:///run/a:1"), ("http", "/run/a:1", None));
+        assert_eq!(server_of("other"), ("", "", None));
     }
 
     #[test]

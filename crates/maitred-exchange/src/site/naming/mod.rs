@@ -40,7 +40,7 @@ pub(crate) struct Naming {
     /// All routes, including those of the engine.
     pub routes: Routes,
     /// Names of the hosts; the default host has none.
-    hosts: Vec<Arc<str>>,
+    pub(super) hosts: Vec<Arc<str>>,
     guesses: Guesses,
     told: Box<[AtomicU64]>,
     any_told: AtomicBool,

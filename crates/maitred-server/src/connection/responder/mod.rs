@@ -220,7 +220,7 @@ impl Responder {
         if let Some(mut record) = record {
             if self.is_dead() {
                 // The engine has answered in the handler's place and has written its own record.
-                record.recycle();
+                self.group.site.note_late(record);
             } else {
                 record.end = lost.unwrap_or(record.end);
                 self.group.site.note(record, ended);
