@@ -119,12 +119,9 @@ def site(folder: Path, collector: Collector) -> Server:
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_SERVICE_NAME": "shop",
         "OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "DJANGO_SETTINGS_MODULE": "shop_settings",
     }
-<<<<<<< HEAD
     mount = f"{PLACES['fastapi']}=fastapi_shop:app"
-    server = Instrumented(["django_shop:app", "--mount", mount, "--workers", "2", "--otlp", "on", "--otlp-signals", "traces"], folder, variables)
-=======
-    server = Instrumented(["shop:app", "--workers", "2", "--otlp", "on", "--otlp-signals", "traces", "--trace-trust", "all"], folder, variables)
->>>>>>> mendo2
+    server = Instrumented(["django_shop:app", "--mount", mount, "--workers", "2", "--otlp", "on", "--otlp-signals", "traces",
+                           "--trace-trust", "all"], folder, variables)
     server.wait_for("info all workers are ready")
     return server
 
