@@ -222,8 +222,11 @@ impl Folder {
     /// The entries of the DNS that are not removed yet: names and values.
     pub(crate) fn noted_dns(&self) -> Vec<(String, String)> {
         let folder = self.0.join(DNS);
-        let texts = entries(&folder).filter_map(|file| String::from_utf8(read(&folder.join(file)).ok()?).ok());
-        texts.filter_map(|text| text.split_once(' ').map(|(name, value)| (name.into(), value.into()))).collect()
+        let texts =
+            entries(&folder).filter_map(|file| String::from_utf8(read(&folder.join(file)).ok()?).ok());
+        texts
+            .filter_map(|text| text.split_once(' ').map(|(name, value)| (name.into(), value.into())))
+            .collect()
     }
 
     fn of_dns(&self, name: &str, value: &str) -> PathBuf {
@@ -259,7 +262,10 @@ impl Folder {
             Ok(()) => {
                 let lock = Lock(file);
                 // Only for the line about a process that has gone.
-                let _ = lock.0.set_len(0).and_then(|()| (&lock.0).write_all(holder(std::process::id()).as_bytes()));
+                let _ = lock
+                    .0
+                    .set_len(0)
+                    .and_then(|()| (&lock.0).write_all(holder(std::process::id()).as_bytes()));
                 Ok(Some(lock))
             }
             Err(Errno::WOULDBLOCK) => Ok(None),

@@ -73,8 +73,8 @@ struct Entry {
     state: State,
     /// The mark of the file at the last look; none before.
     seen: Option<Option<Mark>>,
-    /// A certificate that the disk has not taken.
-    unsaved: Option<Vec<u8>>,
+    /// A certificate that the disk has not taken, and the time of the next attempt.
+    unsaved: Option<(u64, Vec<u8>)>,
 }
 
 impl Entry {
@@ -136,9 +136,21 @@ impl<W: World> Work<W> {
             }
         }
         self.wishes = wishes;
-        self.names.clear();
+        let earlier = std::mem::take(&mut self.names);
         self.accounts.clear();
         self.enlist();
+        for (name, earlier) in earlier.into_iter().filter(|(_, entry)| entry.unsaved.is_some()) {
+            if self.wishes.is_on_demand(&name) && !self.names.contains_key(&name) {
+                self.add(&name);
+            }
+            // The one of another authority is ordered in any case.
+            if let Some(entry) =
+                self.names.get_mut(&name).filter(|_| earlier.state.directory == self.wishes.directory)
+            {
+                let Entry { schedule, state, unsaved, .. } = earlier;
+                (entry.schedule, entry.state, entry.unsaved) = (schedule, state, unsaved);
+            }
+        }
     }
 
     /// Does what is due, and returns the time until the next turn.
@@ -269,7 +281,10 @@ impl<W: World> Work<W> {
         let now = self.world.now();
         let has_staging = staging_of(&self.wishes.directory).is_some();
         let Some(entry) = self.names.get_mut(name) else { return HOUR };
-        if let Some(pem) = entry.unsaved.take() {
+        if let Some((at, _)) = entry.unsaved.as_ref().filter(|(at, _)| *at > now.steady) {
+            return at - now.steady;
+        }
+        if let Some((_, pem)) = entry.unsaved.take() {
             return self.keep(name, pem);
         }
         match entry.schedule.next(has_staging, now) {
@@ -532,7 +547,10 @@ impl<W: World> Work<W> {
         if removed.is_ok() || !self.world.stops() {
             self.wishes.folder.forget_dns(name, value);
             removed.unwrap_or_else(|why| {
-                (self.say)(Level::Warn, &format!("acme: {name}: {why}; remove the TXT entry {value} by hand"));
+                (self.say)(
+                    Level::Warn,
+                    &format!("acme: {name}: {why}; remove the TXT entry {value} by hand"),
+                );
             });
         }
     }
@@ -568,10 +586,11 @@ impl<W: World> Work<W> {
     /// Writes a new certificate; if the disk refuses, again a minute later. Returns the seconds until something is due.
     fn keep(&mut self, name: &str, pem: Vec<u8>) -> u64 {
         let saved = self.wishes.folder.save_certificate(name, &pem);
+        let now = self.world.now();
         let Some(entry) = self.names.get_mut(name) else { return HOUR };
         match saved {
             Ok(()) => {
-                let days = entry.state.until.unwrap_or_default().saturating_sub(self.world.now().wall) / DAY;
+                let days = entry.state.until.unwrap_or_default().saturating_sub(now.wall) / DAY;
                 (self.say)(
                     Level::Info,
                     &format!("acme: {name} has a new certificate, valid for {days} days"),
@@ -580,7 +599,7 @@ impl<W: World> Work<W> {
                 0
             }
             Err(error) => {
-                entry.unsaved = Some(pem);
+                entry.unsaved = Some((now.steady + MINUTE, pem));
                 let path = self.wishes.folder.certificate(name);
                 let text = format!(
                     "the new certificate cannot be written to {}: {error}; the old one serves until the disk has room and this user can write there",
@@ -612,7 +631,7 @@ impl<W: World> Work<W> {
             self.names.remove(name);
         }
         // Numbers in the words of an authority change with each answer.
-        self.tell_of(level, name, &format!("{:?}", fault.kind), &text);
+        self.tell_of(level, name, &format!("{:?} {:?}", fault.kind, fault.problem), &text);
     }
 
     fn ask_for_window(&mut self, name: &str, id: &str) {
@@ -672,6 +691,7 @@ impl<W: World> Work<W> {
         if self.told.get(name).is_some_and(is_known) {
             return;
         }
+        self.told.retain(|_, (at, _)| now < *at + DAY);
         self.told.insert(name.to_owned(), (now, kind.to_owned()));
         let of = if name.is_empty() || text.starts_with(name) { String::new() } else { format!("{name}: ") };
         (self.say)(level, &format!("acme: {of}{text}"));

@@ -194,7 +194,11 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
         && let Some((host, other)) = contacts.find(|(_, contact)| *contact != first)
     {
         let what = format!("the address {other} is another one than {first}, and all names have one account");
-        return Err(Problem::new(origins.describe_in(host.as_deref(), "acme"), what, "write one address, or on"));
+        return Err(Problem::new(
+            origins.describe_in(host.as_deref(), "acme"),
+            what,
+            "write one address, or on",
+        ));
     }
     if !is_on(config) {
         let what = "there is no name to order a certificate for".to_owned();
@@ -384,7 +388,8 @@ mod tests {
         .config;
         assert_eq!(ordered(&config), ["a.org"]);
         assert_eq!(named(&config).len(), 4);
-        let config = loaded("app --acme on --acme-host db.internal --acme-directory https://ca.internal/dir").config;
+        let config =
+            loaded("app --acme on --acme-host db.internal --acme-directory https://ca.internal/dir").config;
         assert_eq!(ordered(&config), ["db.internal"]);
     }
 

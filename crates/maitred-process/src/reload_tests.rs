@@ -186,7 +186,8 @@ fn certificates_of_hosts_need_no_restart() {
 
 #[test]
 fn acme_and_its_folder_need_a_restart_and_take_no_part_in_terms() {
-    let file = |more: &str| format!("listen = \":0\"\ntls-cert = \"a\"\n{more}[host.\"a.org\"]\nstatic = \"/=.\"\n");
+    let file =
+        |more: &str| format!("listen = \":0\"\ntls-cert = \"a\"\n{more}[host.\"a.org\"]\nstatic = \"/=.\"\n");
     let mut case = Case::new(&[], &file(""));
     assert_eq!(case.plan(&file("acme = \"on\"\n")).restart, ["acme"]);
     assert!(!acme::is_on(&case.reload.running));

@@ -25,6 +25,8 @@ const BEFORE_POINT: [u8; 10] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 
 pub(super) struct Authority {
     /// Names that are refused.
     pub(super) refused: BTreeSet<String>,
+    /// The problem of these, if not `rejectedIdentifier`.
+    pub(super) problem: Option<&'static str>,
     /// The name of each order.
     pub(super) orders: Vec<String>,
     /// Kinds of challenges that are offered, if not HTTP-01.
@@ -76,7 +78,8 @@ impl Authority {
         self.orders.push(name);
         self.requests.push(Vec::new());
         if is_refused {
-            let kind = "urn:ietf:params:acme:error:rejectedIdentifier";
+            let word = self.problem.unwrap_or("rejectedIdentifier");
+            let kind = format!("urn:ietf:params:acme:error:{word}");
             return document(400, &json!({ "type": kind, "detail": "not this one" }));
         }
         let number = self.orders.len() - 1;

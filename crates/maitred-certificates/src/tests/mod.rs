@@ -423,7 +423,8 @@ fn a_name_on_demand_that_fails_waits_for_the_next_client_and_its_time() {
 fn names_that_the_process_with_the_lock_does_not_order_get_a_fault() {
     let mut test = Test::new(&["a.example"]);
     test.pass(60);
-    let mut other = Wishes { names: vec!["a.example".to_owned(), "b.example".to_owned()], ..test.wishes.clone() };
+    let mut other =
+        Wishes { names: vec!["a.example".to_owned(), "b.example".to_owned()], ..test.wishes.clone() };
     let lines = warnings(&other);
     assert!(lines.len() == 1 && lines[0].starts_with("b.example: another process orders"), "{lines:?}");
     assert!(lines[0].contains("acme-folder"), "{lines:?}");
@@ -553,4 +554,34 @@ fn memory_is_spoken_of_while_there_is_a_certificate_in_it() {
     test.pass(HOUR);
     let said = test.said();
     assert!(said[0].contains("current.pem") && !said[0].contains("memory"), "{said:?}");
+}
+
+#[test]
+fn another_fault_of_the_same_kind_is_told_at_once() {
+    let mut test = Test::new(&["a.example"]);
+    test.world.authority.borrow_mut().refused.insert("a.example".to_owned());
+    test.pass(HOUR);
+    assert_eq!(test.said().len(), 1);
+    test.world.authority.borrow_mut().problem = Some("invalidProfile");
+    test.pass(HOUR);
+    let said = test.said();
+    assert!(said.len() == 1 && said[0].contains("invalidProfile"), "{said:?}");
+}
+
+#[test]
+fn a_certificate_that_the_disk_refuses_outlives_a_change_of_the_wishes() {
+    let mut test = Test::with(&["a.example"], |wishes| {
+        // Looks every half minute.
+        wishes.on_demand = vec!["*.shop.example".parse().expect("a pattern")];
+    });
+    let path = test.wishes.folder.certificate("a.example");
+    fs::create_dir_all(path.join("x")).expect("made");
+    test.pass(HOUR);
+    test.wishes.contact = Some("me@shop.example".to_owned());
+    test.work.set(test.wishes.clone());
+    fs::remove_dir_all(&path).expect("removed");
+    test.work.turn();
+    assert!(!path.exists(), "a disk that refuses is left alone for a minute");
+    test.pass(2 * 60);
+    assert!(path.is_file() && test.orders().len() == 1, "it was not ordered again");
 }

@@ -95,6 +95,8 @@ impl Named<'_> {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Files {
     contents: BTreeMap<PathBuf, Vec<u8>>,
+    /// Those of certificates by ACME.
+    ordered: BTreeMap<PathBuf, Vec<u8>>,
     /// The place of the certificate for development, and the certificate with its key.
     pub(super) development: Option<(String, Vec<u8>)>,
 }
@@ -102,7 +104,7 @@ pub(crate) struct Files {
 impl fmt::Debug for Files {
     /// Shows only the names: keys are secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.contents.keys()).finish()
+        f.debug_set().entries(self.contents.keys().chain(self.ordered.keys())).finish()
     }
 }
 
@@ -142,13 +144,19 @@ impl Files {
                 (Some((_, pem)), _) | (None, Some((_, pem))) => Some(pem),
                 (None, None) => development::for_name(&name, own),
             };
-            self.contents.extend(pem.map(|pem| (path, pem)));
+            self.ordered.extend(pem.map(|pem| (path, pem)));
         }
+    }
+
+    /// Without the certificates by ACME that each process reads from the same files.
+    pub(super) fn handed(mut self) -> Self {
+        self.ordered.retain(|path, pem| read(path).ok().as_ref() != Some(pem));
+        self
     }
 
     /// Whether the contents are the same, apart from the certificate for development.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.contents == other.contents
+        self.contents == other.contents && self.ordered == other.ordered
     }
 
     pub(super) fn has_all(&self, config: &Config) -> bool {
@@ -160,27 +168,32 @@ impl Files {
     }
 
     pub(super) fn get(&self, path: &Path) -> Option<&[u8]> {
-        self.contents.get(path).map(Vec::as_slice)
+        self.contents.get(path).or_else(|| self.ordered.get(path)).map(Vec::as_slice)
     }
 
     pub(super) fn to_json(&self) -> Value {
         let encoded = |content: &[u8]| Base64::encode_string(content);
-        let files = self.contents.iter().map(|(path, content)| {
-            // Paths come from text.
-            json!({ "path": path.to_string_lossy(), "content": encoded(content) })
-        });
+        let list = |contents: &BTreeMap<PathBuf, Vec<u8>>| {
+            let file = |(path, content): (&PathBuf, &Vec<u8>)| {
+                // Paths come from text.
+                json!({ "path": path.to_string_lossy(), "content": encoded(content) })
+            };
+            contents.iter().map(file).collect::<Vec<_>>()
+        };
         let development = self.development.as_ref();
         let development = development.map(|(place, pem)| json!({ "place": place, "content": encoded(pem) }));
-        json!({ "files": files.collect::<Vec<_>>(), "development": development })
+        json!({ "files": list(&self.contents), "ordered": list(&self.ordered), "development": development })
     }
 
     /// None for another value.
     pub(super) fn from_json(value: &Value) -> Option<Self> {
         let content = |value: &Value| Base64::decode_vec(value["content"].as_str()?).ok();
-        let mut files = Self::default();
-        for file in value["files"].as_array()? {
-            files.contents.insert(PathBuf::from(file["path"].as_str()?), content(file)?);
-        }
+        let list = |key: &str| {
+            let file = |file: &Value| Some((PathBuf::from(file["path"].as_str()?), content(file)?));
+            value[key].as_array().map_or(Some(BTreeMap::new()), |list| list.iter().map(file).collect())
+        };
+        value["files"].as_array()?;
+        let mut files = Self { contents: list("files")?, ordered: list("ordered")?, development: None };
         if let Some(place) = value["development"]["place"].as_str() {
             files.development = Some((place.to_owned(), content(&value["development"])?));
         }
@@ -294,6 +307,15 @@ mod tests {
         config.site.ocsp = vec![NO_FILE.into()];
         let mut files = Files::read(&config, &Origins::default(), None).expect("they are there");
         files.development = Some(("a place".to_owned(), b"secret".to_vec()));
+        let [same, other] = ["c", "d"].map(|name| folder.path().join(name));
+        fs::write(&same, "one").expect("written");
+        files.ordered = [(same.clone(), b"one".to_vec()), (other.clone(), b"two".to_vec())].into();
+        let files = files.handed();
+        assert_eq!(
+            (files.get(&same), files.get(&other)),
+            (None, Some(&b"two"[..])),
+            "of ACME the others alone"
+        );
         let read = Files::from_json(&files.to_json()).expect("the same");
         assert_eq!(read, files);
         assert!(read.has_all(&config));
@@ -356,10 +378,10 @@ mod tests {
             format!("{}{}", pem.certificate, pem.key).into_bytes()
         };
         let completed = |known: &[u8]| {
-            let known = Files { contents: [(path.clone(), known.to_vec())].into(), ..Files::default() };
+            let known = Files { ordered: [(path.clone(), known.to_vec())].into(), ..Files::default() };
             let mut files = Files::default();
             files.complete(&config, Some(&known));
-            files.contents.remove(&path).expect("there always is one")
+            files.ordered.remove(&path).expect("there always is one")
         };
         let own = made(system_clock);
         for broken in [made(long_ago), b"nothing".to_vec()] {

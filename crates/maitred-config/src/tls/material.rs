@@ -182,7 +182,7 @@ impl Material {
     /// The files and the secret, from which another process makes the same material.
     pub fn handed(&self) -> Handed {
         let secret = self.tickets.as_ref().map(|tickets| tickets.secret().to_bytes().to_vec());
-        Handed { files: self.files.clone(), secret }
+        Handed { files: self.files.clone().handed(), secret }
     }
 
     /// Whether the files are readable and have other contents now.
