@@ -45,6 +45,9 @@ const MAX_WANTED: usize = 64;
 /// Most names that are read from the folder.
 const MAX_NAMES: usize = 10_000;
 
+/// Seconds for which failures are kept when no client asks for the name any more.
+const KEPT: u64 = 24 * 60 * 60;
+
 /// See the module text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder(PathBuf);
@@ -110,11 +113,28 @@ impl Folder {
 
     /// The names that have a certificate here.
     pub fn names(&self) -> Vec<String> {
-        let names =
-            entries(&self.0.join(CERTIFICATES)).take(MAX_NAMES).filter_map(|file| name::of_file(&file));
-        let mut names: Vec<String> = names.filter(|name| self.certificate(name).exists()).collect();
+        self.some_names(MAX_NAMES)
+    }
+
+    fn some_names(&self, most: usize) -> Vec<String> {
+        let names = self.known().filter(|name| self.certificate(name).exists());
+        let mut names: Vec<String> = names.take(most).collect();
         names.sort();
         names
+    }
+
+    fn known(&self) -> impl Iterator<Item = String> + use<> {
+        entries(&self.0.join(CERTIFICATES)).filter_map(|file| name::of_file(&file))
+    }
+
+    /// Removes the failures of names without a certificate, a day after the next attempt was free. `is_kept` says which ones stay.
+    pub(crate) fn sweep(&self, now: u64, is_kept: impl Fn(&str) -> bool) {
+        for name in self.known().filter(|name| !is_kept(name) && !self.certificate(name).exists()) {
+            let next = self.state(&name).and_then(|state| state.next);
+            if next.is_some_and(|next| next + KEPT < now) {
+                let _ = fs::remove_dir_all(self.of_name(&name));
+            }
+        }
     }
 
     /// Replaces the certificate of a name, and tells the servers.
@@ -128,7 +148,7 @@ impl Folder {
         write(&self.0.join(CHANGED), b"")
     }
 
-    /// Removes all that is kept of a name, and tells the servers. What the disk refuses stays.
+    /// Removes the files of a name, and tells the servers. Files that the disk refuses to remove stay.
     pub(crate) fn forget(&self, name: &str) {
         let _ = fs::remove_dir_all(self.of_name(name)).and_then(|()| write(&self.0.join(CHANGED), b""));
     }
@@ -443,6 +463,18 @@ mod tests {
         assert!(first.is_some() && folder.mark() != first);
         assert_eq!(folder.names(), ["2001:db8::7", "shop.example"]);
         assert!(folder.certificate("2001:db8::7").ends_with("certificates/2001_db8__7/current.pem"));
+    }
+
+    #[test]
+    fn names_without_a_certificate_take_no_room_from_others() {
+        let (_place, folder) = folder();
+        for number in 0..100 {
+            make(&folder.of_name(&format!("n{number}.example"))).expect("made");
+        }
+        for number in 40..52 {
+            folder.save_certificate(&format!("n{number}.example"), b"pem").expect("written");
+        }
+        assert_eq!(folder.some_names(12).len(), 12);
     }
 
     #[test]

@@ -8,35 +8,31 @@
 //! orders too often. Waits for nothing but calls and hooks: the time of the next turn is returned. Leaves out: when something is due
 //! (`Schedule` of maitred-acme).
 
+mod orders;
+mod records;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
 use std::time::Duration;
 
 use maitred_acme::{
-    Account, Asked, Asking, Challenge, ChallengeKind, Due, Fault, Held, Identifier, Issued, Order, Ordering,
-    Pace, Schedule, Settings, Step, To, check_chain, staging_of,
+    Account, Due, Held, Identifier, Ordering, Pace, Schedule, Step, To, check_chain, staging_of,
 };
 use maitred_log::Level;
 
 use crate::Mark;
 use crate::on_demand::{Answer, Kind, OnDemand};
-use crate::state::{self, State};
+use crate::state::State;
 use crate::wishes::Wishes;
 use crate::world::World;
 
 /// Most orders at once. An order mostly waits for the authority.
 const MOST_AT_ONCE: usize = 10;
 
-/// Most steps of an order in one turn: others come next.
-const MOST_STEPS: usize = 100;
-
 /// Most names on demand that wait for their first certificate: others have to wait for them.
 const MOST_WAITING: usize = 100;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
-/// Time between two lines about the same fault.
-const DAY: u64 = 24 * HOUR;
 
 /// Receives lines for the log.
 pub(crate) type Say = Box<dyn Fn(Level, &str) + Send>;
@@ -116,12 +112,6 @@ impl<W: World> Work<W> {
         this.remove_dns();
         this.enlist();
         this
-    }
-
-    /// Removes the entries of the DNS that are still there: behind the end of an orderer, and before its own.
-    pub(crate) fn remove_dns(&self) {
-        let noted = self.wishes.folder.noted_dns();
-        noted.iter().for_each(|(name, value)| self.remove_entry(name, value));
     }
 
     /// Changes what is wished, in the same folder. Orders that run for other wishes end.
@@ -237,6 +227,7 @@ impl<W: World> Work<W> {
     fn look(&mut self) {
         let now = self.world.now();
         self.look_at = now.steady + HOUR;
+        self.wishes.folder.sweep(now.wall, |name| self.names.contains_key(name));
         let mut faults = Vec::new();
         for (name, entry) in &mut self.names {
             if self.running.iter().any(|running| running.name == *name) || entry.unsaved.is_some() {
@@ -301,36 +292,6 @@ impl<W: World> Work<W> {
             },
         }
     }
-
-    fn begin(&mut self, name: &str, order: Order) -> Result<(), u64> {
-        let now = self.world.now();
-        self.ask_again(name)?;
-        let directory = match order.to {
-            To::Production => self.wishes.directory.clone(),
-            To::Staging => staging_of(&self.wishes.directory).unwrap_or_default().to_owned(),
-        };
-        let account = self.account(&directory).map_err(|error| self.hold(&error))?;
-        self.pace.take(now).map_err(|wait| wait.as_secs())?;
-        let settings = self.settings(&directory);
-        let Some(entry) = self.names.get_mut(name) else { return Ok(()) };
-        let before = (entry.schedule.clone(), entry.state.clone());
-        entry.schedule.ordering(now);
-        entry.state.ordering = true;
-        let identifiers = vec![entry.identifier.clone()];
-        if let Err(error) = self.save(name) {
-            // The authority has not heard of it.
-            self.names
-                .get_mut(name)
-                .into_iter()
-                .for_each(|entry| (entry.schedule, entry.state) = before.clone());
-            return Err(self.hold(&error));
-        }
-        let ordering = Ordering::new(&settings, account, identifiers, order.replaces, order.attempt);
-        self.running.push(Running { name: name.to_owned(), to: order.to, ordering, resume_at: 0 });
-        Ok(())
-    }
-
-    // Names on demand.
 
     /// Takes the names that clients have asked for. One that has failed a moment ago would only take the room of others.
     fn take_wanted(&mut self) {
@@ -397,303 +358,5 @@ impl<W: World> Work<W> {
         );
         self.tell(Level::Warn, name, &text);
         Err(HOUR)
-    }
-
-    /// Begins no order for some time, as the folder cannot be written. Returns the seconds.
-    fn hold(&mut self, error: &io::Error) -> u64 {
-        let wait = 10 * MINUTE;
-        self.held_until = self.world.now().steady + wait;
-        let text = format!(
-            "the folder {} cannot be used: {error}; no certificate is ordered until this user can write there and the disk has room",
-            self.wishes.folder.path().display()
-        );
-        self.tell(Level::Error, "", &text);
-        wait
-    }
-
-    fn settings(&self, directory: &str) -> Settings {
-        let wishes = &self.wishes;
-        Settings {
-            directory: directory.to_owned(),
-            contact: wishes.contact.clone(),
-            external_account: wishes.external_account.clone(),
-            profile: wishes.profile.clone(),
-            preferred_chain: wishes.chain.clone(),
-            challenges: wishes.challenges.clone(),
-        }
-    }
-
-    /// The account at a directory; a new one is saved before it is used.
-    fn account(&mut self, directory: &str) -> io::Result<Account> {
-        if let Some(account) = self.accounts.get(directory) {
-            return Ok(account.clone());
-        }
-        let kept = self.wishes.folder.account(directory)?;
-        let read = kept.as_deref().and_then(|text| serde_json::from_slice::<Account>(text).ok());
-        let account = match read.filter(|account| account.directory == directory) {
-            Some(account) => account,
-            None => {
-                if kept.is_some() {
-                    let text =
-                        format!("the account at {directory} cannot be read, and a new one takes its place");
-                    (self.say)(Level::Warn, &format!("acme: {text}"));
-                }
-                let account = Account::generate(directory)
-                    .ok_or_else(|| io::Error::other("there are no random numbers"))?;
-                self.wishes.folder.save_account(directory, &serde_json::to_vec(&account)?)?;
-                account
-            }
-        };
-        self.accounts.insert(directory.to_owned(), account.clone());
-        Ok(account)
-    }
-
-    fn keep_account(&mut self, account: &Account) {
-        if self.accounts.get(&account.directory) == Some(account) {
-            return;
-        }
-        // The account is found again by its key.
-        if let Ok(text) = serde_json::to_vec(account) {
-            let _ = self.wishes.folder.save_account(&account.directory, &text);
-        }
-        self.accounts.insert(account.directory.clone(), account.clone());
-    }
-
-    // Orders that run.
-
-    fn step_all(&mut self) {
-        let now = self.world.now();
-        let due = self.running.iter().filter(|running| running.resume_at <= now.steady);
-        for name in due.map(|running| running.name.clone()).collect::<Vec<_>>() {
-            let Some(at) = self.running.iter().position(|running| running.name == name) else { continue };
-            let mut running = self.running.swap_remove(at);
-            if !self.step(&mut running) && !self.world.stops() {
-                self.running.push(running);
-            }
-        }
-    }
-
-    /// Steps an order until it waits; whether it has ended.
-    fn step(&mut self, running: &mut Running) -> bool {
-        for _ in 0..MOST_STEPS {
-            let now = self.world.now();
-            match running.ordering.next(now.wall) {
-                Step::Send(request) => {
-                    let answer = self.world.send(&request);
-                    if self.world.stops() {
-                        return true;
-                    }
-                    match answer {
-                        Ok(response) => running.ordering.answered(response),
-                        Err(why) => running.ordering.not_answered(&why),
-                    }
-                    self.keep_account(running.ordering.account());
-                }
-                Step::Publish(challenge) => {
-                    let published = self.publish(&challenge);
-                    if self.world.stops() {
-                        return true;
-                    }
-                    if let Err(why) = published {
-                        running.ordering.not_published(&why);
-                    }
-                }
-                Step::Withdraw(challenge) => self.withdraw(&challenge),
-                Step::Wait(wait) => {
-                    running.resume_at = now.steady + wait.as_secs().max(1);
-                    return false;
-                }
-                Step::Issued(issued) => {
-                    self.issued(&running.name, running.to, *issued);
-                    return true;
-                }
-                Step::Failed(fault) => {
-                    self.failed(&running.name, &fault);
-                    return true;
-                }
-            }
-        }
-        false
-    }
-
-    fn publish(&self, challenge: &Challenge) -> Result<(), String> {
-        let Challenge { token, key_authorization, identifier, .. } = challenge;
-        let folder = &self.wishes.folder;
-        match challenge.kind {
-            ChallengeKind::Http01 => {
-                folder.publish_http(token, key_authorization).map_err(|error| error.to_string())
-            }
-            ChallengeKind::TlsAlpn01 => folder
-                .publish_tls_alpn(&identifier.to_string(), key_authorization)
-                .map_err(|error| error.to_string()),
-            ChallengeKind::Dns01 => {
-                let (name, value) = (challenge.dns_name(), challenge.dns_value());
-                folder.note_dns(&name, &value).map_err(|error| error.to_string())?;
-                self.hook("add", &name, &value)
-            }
-        }
-    }
-
-    fn withdraw(&self, challenge: &Challenge) {
-        if challenge.kind != ChallengeKind::Dns01 {
-            return self.wishes.folder.withdraw(&challenge.identifier.to_string(), &challenge.token);
-        }
-        self.remove_entry(&challenge.dns_name(), &challenge.dns_value());
-    }
-
-    fn remove_entry(&self, name: &str, value: &str) {
-        let removed = self.hook("remove", name, value);
-        // Behind a kill at the end the next orderer removes it.
-        if removed.is_ok() || !self.world.stops() {
-            self.wishes.folder.forget_dns(name, value);
-            removed.unwrap_or_else(|why| {
-                (self.say)(
-                    Level::Warn,
-                    &format!("acme: {name}: {why}; remove the TXT entry {value} by hand"),
-                );
-            });
-        }
-    }
-
-    fn hook(&self, word: &str, name: &str, value: &str) -> Result<(), String> {
-        let hook = self.wishes.hook.as_deref().ok_or("there is no hook")?;
-        self.world.hook(hook, [word, name, value])
-    }
-
-    fn issued(&mut self, name: &str, to: To, issued: Issued) {
-        let (now, random) = (self.world.now(), self.world.random());
-        let Some(entry) = self.names.get_mut(name) else { return };
-        entry.state.ordering = false;
-        if to == To::Staging {
-            entry.schedule.tried(now);
-            self.write_down(name);
-            return;
-        }
-        entry.schedule.issued(issued.held.clone(), random, now);
-        entry.is_granted = entry.is_own;
-        entry.state.until = Some(issued.held.not_after);
-        entry.state.fault = None;
-        entry.state.issuer = Some(self.wishes.directory.clone());
-        self.told.remove(name);
-        let haste = "certificates are due as soon as they are issued: set the clock of this machine; if it is right, report it to the CA, whose renewal information is wrong; the pause between orders grows up to a day";
-        let haste = entry.schedule.is_hasty().then(|| haste.to_owned());
-        for note in issued.notes.iter().chain(&haste) {
-            (self.say)(Level::Warn, &format!("acme: {name}: {note}"));
-        }
-        self.keep(name, format!("{}{}", issued.chain_pem, issued.key_pem).into_bytes());
-    }
-
-    /// Writes a new certificate; if the disk refuses, again a minute later. Returns the seconds until something is due.
-    fn keep(&mut self, name: &str, pem: Vec<u8>) -> u64 {
-        let saved = self.wishes.folder.save_certificate(name, &pem);
-        let now = self.world.now();
-        let Some(entry) = self.names.get_mut(name) else { return HOUR };
-        match saved {
-            Ok(()) => {
-                let days = entry.state.until.unwrap_or_default().saturating_sub(now.wall) / DAY;
-                (self.say)(
-                    Level::Info,
-                    &format!("acme: {name} has a new certificate, valid for {days} days"),
-                );
-                self.write_down(name);
-                0
-            }
-            Err(error) => {
-                entry.unsaved = Some((now.steady + MINUTE, pem));
-                let path = self.wishes.folder.certificate(name);
-                let text = format!(
-                    "the new certificate cannot be written to {}: {error}; the old one serves until the disk has room and this user can write there",
-                    path.display()
-                );
-                self.tell(Level::Error, name, &text);
-                MINUTE
-            }
-        }
-    }
-
-    fn failed(&mut self, name: &str, fault: &Fault) {
-        let now = self.world.now();
-        let Some(entry) = self.names.get_mut(name) else { return };
-        entry.schedule.failed(fault, now);
-        entry.is_granted = entry.is_own;
-        entry.state.ordering = false;
-        entry.state.fault = Some(state::Fault { at: now.wall, text: fault.to_string() });
-        let wait = entry.schedule.order_in(now).as_secs();
-        let (is_own, is_served) = (entry.is_own, entry.is_valid(now.wall));
-        let (level, serves) = match is_served {
-            true => (Level::Warn, "the old certificate serves on"),
-            false => (Level::Error, "clients get a self-signed certificate"),
-        };
-        let text = format!("{fault}; {serves}, and the next attempt is in {} min", wait.div_ceil(MINUTE));
-        self.write_down(name);
-        if !is_served && !is_own {
-            // The next client that asks for it brings it back.
-            self.names.remove(name);
-        }
-        // Numbers in the words of an authority change with each answer.
-        self.tell_of(level, name, &format!("{:?} {:?}", fault.kind, fault.problem), &text);
-    }
-
-    fn ask_for_window(&mut self, name: &str, id: &str) {
-        let mut asking = Asking::new(&self.wishes.directory, id);
-        let (answer, retry_after) = loop {
-            match asking.next() {
-                Asked::Send(request) => {
-                    let answer = self.world.send(&request);
-                    if self.world.stops() {
-                        return;
-                    }
-                    match answer {
-                        Ok(response) => asking.answered(&response, self.world.now().wall),
-                        Err(why) => asking.not_answered(&why),
-                    }
-                }
-                Asked::Done(answer, retry_after) => break (answer, retry_after),
-            }
-        };
-        if let Ok(Some(window)) = &answer
-            && let Some(page) = &window.explanation
-        {
-            self.tell(Level::Info, name, &format!("the CA wants an earlier renewal: {page}"));
-        }
-        let now = self.world.now();
-        if let Some(entry) = self.names.get_mut(name) {
-            entry.schedule.window(answer, retry_after, now);
-        }
-        self.write_down(name);
-    }
-
-    // Files and lines.
-
-    /// Saves the state of a name. A state that the disk refuses is saved at the next change.
-    fn write_down(&mut self, name: &str) {
-        if let Err(error) = self.save(name) {
-            self.hold(&error);
-        }
-    }
-
-    fn save(&mut self, name: &str) -> io::Result<()> {
-        let now = self.world.now();
-        let Some(entry) = self.names.get_mut(name) else { return Ok(()) };
-        entry.state.schedule = serde_json::to_value(&entry.schedule)?;
-        entry.state.next = Some(now.wall + entry.schedule.order_in(now).as_secs());
-        self.wishes.folder.save_state(name, &entry.state)
-    }
-
-    /// Says a line about a name, and the same once a day.
-    fn tell(&mut self, level: Level, name: &str, text: &str) {
-        self.tell_of(level, name, text, text);
-    }
-
-    fn tell_of(&mut self, level: Level, name: &str, kind: &str, text: &str) {
-        let now = self.world.now().steady;
-        let is_known = |(at, known): &(u64, String)| known == kind && now < at + DAY;
-        if self.told.get(name).is_some_and(is_known) {
-            return;
-        }
-        self.told.retain(|_, (at, _)| now < *at + DAY);
-        self.told.insert(name.to_owned(), (now, kind.to_owned()));
-        let of = if name.is_empty() || text.starts_with(name) { String::new() } else { format!("{name}: ") };
-        (self.say)(level, &format!("acme: {of}{text}"));
     }
 }

@@ -74,6 +74,7 @@ pub(crate) trait World {
 pub(crate) struct Outside {
     client: Client,
     tls: TlsIdentity,
+    variable: fn(&str) -> Option<String>,
     begun: Instant,
     stop: Stop,
 }
@@ -88,15 +89,21 @@ impl Outside {
         Self {
             client: Client::new(settings),
             tls: TlsIdentity { authorities, ..TlsIdentity::default() },
+            variable: |name| std::env::var(name).ok(),
             begun: Instant::now(),
             stop: stop.clone(),
         }
     }
 
-    fn call(&self, request: &HttpRequest, tls: &TlsIdentity) -> Result<HttpResponse, String> {
+    /// `variable` has the proxies.
+    fn call(
+        &self,
+        request: &HttpRequest,
+        tls: &TlsIdentity,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<HttpResponse, String> {
         let Url { secure, host, port, authority, target } =
             Url::parse(&request.url).ok_or_else(|| format!("{} is no URL", request.url))?;
-        let variable = |name: &str| std::env::var(name).ok();
         let proxy = environment::proxy_for(secure, &host, port, variable);
         let proxy =
             proxy.map(|url| Proxy::of_url(&url, TlsIdentity::default()).map_err(|error| error.to_string()));
@@ -181,7 +188,7 @@ impl World for Outside {
     }
 
     fn send(&self, request: &HttpRequest) -> Result<HttpResponse, String> {
-        self.call(request, &self.tls)
+        self.call(request, &self.tls, self.variable)
     }
 
     fn ask(&self, url: &str) -> Result<u16, String> {
@@ -192,7 +199,8 @@ impl World for Outside {
             accept: None,
             body: Vec::new(),
         };
-        self.call(&request, &TlsIdentity::default()).map(|response| response.status)
+        // The server is the operator's own: the word of a proxy would be taken for its.
+        self.call(&request, &TlsIdentity::default(), |_| None).map(|response| response.status)
     }
 
     fn hook(&self, command: &str, arguments: [&str; 3]) -> Result<(), String> {
@@ -295,6 +303,8 @@ impl Url {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -312,6 +322,21 @@ mod tests {
         for url in ["", "ftp://a/", "https://", "https://a:b/", "https://::1/"] {
             assert_eq!(parts(url), None, "{url}");
         }
+    }
+
+    #[test]
+    fn the_operators_own_url_is_asked_without_a_proxy() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/ask", listener.local_addr().expect("an address"));
+        let server = thread::spawn(move || {
+            let (mut client, _) = listener.accept()?;
+            io::Read::read(&mut client, &mut [0; 1024])?;
+            io::Write::write_all(&mut client, b"HTTP/1.1 204 No Content\r\n\r\n")
+        });
+        let mut outside = Outside::new(None, &Stop::default());
+        outside.variable = |name| (name == "http_proxy").then(|| "http://proxy.invalid:1".to_owned());
+        assert_eq!(outside.ask(&url), Ok(204));
+        server.join().expect("no panic").expect("answered");
     }
 
     #[test]

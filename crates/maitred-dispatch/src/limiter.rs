@@ -276,7 +276,8 @@ impl Limiter {
 }
 
 impl<J> Pool<J> {
-    /// A thread without a permit has a request of this class to run at `now`.
+    /// A thread without a permit has a request of this class to run at `now`. The request runs at once if none waits and a permit is
+    /// free; else it is queued, and the thread watches the others or parks; it is refused if the queue is full.
     pub(super) fn arrive(&self, job: J, class: RouteClass, thread: &AppThread, now: u64) -> Admitted<J> {
         if self.queued() == 0 && self.limiter.admit(thread, class) {
             return Admitted::Run(job);

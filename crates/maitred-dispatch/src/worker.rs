@@ -493,6 +493,7 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> b
     scheduler.pollers.set_serving(false);
 }
 
+/// Gets the events of the poller, and waits for one if `waits`.
 pub(super) fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events, waits: bool) {
     let limit = if waits { None } else { Some(Duration::ZERO) };
     if let Err(error) = server.scheduler().poller.wait(events, limit) {

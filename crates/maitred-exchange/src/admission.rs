@@ -22,7 +22,8 @@ pub struct NotNow {
     seconds: u64,
 }
 
-/// Admits the request or refuses it. Costs two loads where no limit is set.
+/// Admits the request or refuses it: with 503 where memory is short (`buffer-budget` and `head-budget`, which are on by default), with
+/// 429 or 503 by limits on clients, of which none is set by default. Costs two loads where no limit is set.
 ///
 /// # Errors
 /// The refusal.

@@ -36,7 +36,8 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Finds the destination of a request for the host in `head`.
+    /// Finds the destination of a request for the host in `head`: the engine's own paths first, then the longest mount that fits, then
+    /// the application, else nothing.
     pub fn find(site: &Site, head: &RequestHead, facts: Option<HeadFacts>) -> Self {
         thread_local! {
             static NORMAL: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

@@ -105,7 +105,8 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// The number of the host for this authority (`host:port`); none if no host has the name.
+    /// The number of the host for this authority (`host:port`). The default host, number 0, takes all names that no other has; only where
+    /// it serves nothing beside others there is none for them.
     pub fn find(&self, authority: &[u8]) -> Option<u16> {
         if self.all.len() == 1 {
             return Some(0);

@@ -139,7 +139,8 @@ impl Record {
 }
 
 impl Site {
-    /// Writes down an exchange whose last byte left, or whose peer was found gone, at `written`.
+    /// Writes down an exchange whose last byte left, or whose peer was found gone, at `written`: in the figures, the counters, the
+    /// access log, the spans and the filters that trace, in this order. Nothing of it changes the response.
     pub fn note(&self, mut record: Record, written: u64) {
         record.times.written = written;
         let wanted = self.figures.is_on() || self.log.writes_access() || self.tracing.is_some();

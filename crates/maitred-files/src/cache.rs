@@ -339,6 +339,7 @@ pub(crate) struct Resource {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
+    /// ETag, Vary, Cache-Control, Content-Type, Accept-Ranges, Content-Encoding and Last-Modified.
     pub(crate) full: Arc<ResponseHead>,
     pub(crate) not_modified: Arc<ResponseHead>,
     pub(crate) entity_tag: Box<str>,

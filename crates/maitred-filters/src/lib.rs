@@ -10,7 +10,7 @@
 //! nothing here waits, a password is checked by threads of its own (`basic/hasher.rs`). Without a filter a request
 //! costs one load.
 //!
-//! Leaves out: when filters run and the state of the connection meanwhile (`connection/filter.rs` of maitred-server);
+//! Leaves out: when filters run and the state of the connection meanwhile (`filter.rs` of maitred-exchange);
 //! the syntax of filters (maitred-config).
 
 mod access;

@@ -41,14 +41,14 @@ pub struct Picture {
     pub certificates: BTreeMap<String, Certificate>,
 }
 
-/// A certificate whose last order has failed.
+/// A certificate that is ordered from an authority.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certificate {
     /// The time until its end; zero without a certificate of an authority.
     pub left: u64,
     /// The whole time for which it is valid.
     pub valid_for: u64,
-    /// The fault in the words of the authority, with its remedy.
+    /// The fault of the last order in the words of the authority, with its remedy; empty: none has failed.
     pub fault: String,
 }
 

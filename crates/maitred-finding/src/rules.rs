@@ -94,9 +94,14 @@ fn certificate(interval: &Interval) -> Option<Finding> {
         1 => format!("The certificate of {name} ends in 1 day"),
         days => format!("The certificate of {name} ends in {days} days"),
     };
+    let why = match one.fault.trim_end_matches('.') {
+        "" => "no order of a new one has failed: it waits, or another server holds the lock of acme-folder"
+            .to_owned(),
+        fault => format!("the last order of a new one has failed: {fault}"),
+    };
     Some(Finding {
         cause: Cause::Certificate,
-        sentence: format!("{state}, and the last order of a new one has failed: {}.", one.fault.trim_end_matches('.')),
+        sentence: format!("{state}, and {why}."),
         next: "'tls' has the time of the next attempt, and 'maitred check --acme' looks at the server as the authority does".to_owned(),
         ..none()
     })

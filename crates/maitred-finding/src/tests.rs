@@ -701,4 +701,8 @@ fn a_certificate_that_ends_soon_and_cannot_be_renewed_comes_first() {
             .sentence
             .starts_with("There is no valid certificate of an authority for")
     );
+    let unordered = Certificate { left: DAY, valid_for: 90 * DAY, fault: String::new() };
+    let scene = Scene::new().with(|_, after| _ = after.certificates.insert("shop.example".into(), unordered));
+    let found = scene.found().expect("a finding").sentence;
+    assert!(found.contains("ends in 1 day, and no order of a new one has failed: it waits, or"), "{found}");
 }

@@ -173,7 +173,8 @@ impl Transport {
         }
     }
 
-    /// Sends from `bytes`, which are not empty, enciphered where the transport speaks TLS. Never waits: the rest is for the next call.
+    /// Sends from `bytes`, which are not empty, enciphered where the transport speaks TLS. Never waits: the rest is for the next call. Bytes
+    /// that are said to have moved are with the kernel, also by TLS.
     /// `more` says that more follows at once, so that the kernel may wait to fill a segment.
     pub fn send(&mut self, bytes: &[u8], more: bool) -> Moved {
         match self {

@@ -282,7 +282,8 @@ impl Log {
         self.errors.write_marked(Severity::Info, "trace", &text);
     }
 
-    /// Writes the access-log line of an exchange, if its host has an access log.
+    /// Writes the access-log line of an exchange, if its host has an access log: by default only where standard output
+    /// is a terminal (`access-log = auto`). A line that finds no room in the buffer is dropped and counted.
     pub fn access(&self, outcome: &Outcome<'_>) {
         if self.pauses.load(Ordering::Relaxed) {
             return;

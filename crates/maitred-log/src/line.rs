@@ -212,7 +212,6 @@ fn push_text(out: &mut Vec<u8>, value: &[u8], escape: Escape) {
     }
 }
 
-/// What stands for the route of a request that a handler has run: printable and escaped for text already.
 /// The shape, with the name of its host before its path unless that is the default one.
 fn push_shape(out: &mut Vec<u8>, shape: Shape<'_>, lines: &Lines, escape: Escape) {
     let begin = out.len();

@@ -208,7 +208,9 @@ impl Group {
             .zip(terms.identities())
             .map(|(number, info): (usize, _)| {
                 let name = info.names.first().map_or("", String::as_str);
-                (number.to_string(), name, info.certificate.not_after)
+                // A certificate that browsers do not trust has ended for an alert.
+                let end = if info.stands_in() { 0 } else { info.certificate.not_after };
+                (number.to_string(), name, end)
             })
             .collect();
         let labels: Vec<_> = ends
@@ -217,7 +219,7 @@ impl Group {
             .collect();
         let metrics = ends.iter().zip(&labels).map(|((.., end), labels)| Metric {
             name: "maitred_tls_certificate_not_after_seconds",
-            help: "Until when a certificate is valid, in seconds since 1970.",
+            help: "Until when a certificate is valid, in seconds since 1970; 0: a self-signed one stands in for it.",
             labels,
             value: Value::gauge(*end),
         });

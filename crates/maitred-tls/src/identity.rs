@@ -51,9 +51,16 @@ pub struct IdentityInfo {
     pub chain_gap: Option<usize>,
     /// When the stapled OCSP response may be used; `None`: there is none.
     pub ocsp: Option<OcspTimes>,
+    /// It is ordered from an authority (ACME), or stands in for such a certificate.
+    pub is_ordered: bool,
 }
 
 impl IdentityInfo {
+    /// Whether it is a self-signed certificate in the place of one that is ordered.
+    pub fn stands_in(&self) -> bool {
+        self.is_ordered && self.certificate.is_self_signed
+    }
+
     /// Warnings for the operator, in sentences without a full stop: why browsers refuse the certificate at this time,
     /// in seconds since 1970.
     pub fn warnings(&self, now: u64) -> Vec<String> {
@@ -244,6 +251,7 @@ impl Identity {
             chain: parsed.len(),
             chain_gap: parsed.windows(2).position(|pair| !issued(pair)).map(|index| index + 1),
             ocsp: None,
+            is_ordered: false,
         };
         let plain = Arc::new(CertifiedKey::new(chain, key));
         Ok(Self { plain, stapled: None, told: Vec::new(), hearer: None, info })
@@ -252,6 +260,12 @@ impl Identity {
     /// Tells `hear` each name for which a client gets this certificate, in the turn of its connection.
     pub fn with_hearer(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.hearer = Some(Hearer(Arc::new(hear)));
+        self
+    }
+
+    /// The same certificate, as one that is [ordered](IdentityInfo::is_ordered).
+    pub fn ordered(mut self) -> Self {
+        self.info.is_ordered = true;
         self
     }
 

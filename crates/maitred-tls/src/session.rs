@@ -101,7 +101,8 @@ impl Session {
         })
     }
 
-    /// The same session, which answers a challenge of a certificate authority by these.
+    /// The same session, which answers a challenge of a certificate authority by these: its first message is read twice, to tell a
+    /// challenge from a client.
     #[must_use]
     pub fn with_challenges(mut self, challenges: Arc<dyn Challenges>) -> Self {
         self.beginning.get_or_insert_with(|| Box::new(Beginning::new()));

@@ -585,3 +585,20 @@ fn a_certificate_that_the_disk_refuses_outlives_a_change_of_the_wishes() {
     test.pass(2 * 60);
     assert!(path.is_file() && test.orders().len() == 1, "it was not ordered again");
 }
+
+#[test]
+fn folders_of_names_that_have_failed_are_removed_a_day_after_their_next_attempt() {
+    let mut test = on_demand();
+    for name in ["a.shop.example", "b.shop.example"] {
+        test.wishes.folder.want(name);
+    }
+    test.world.authority.borrow_mut().refused.insert("a.shop.example".to_owned());
+    test.pass(HOUR);
+    let folder = test.wishes.folder.path().join("certificates");
+    let count = || fs::read_dir(&folder).expect("there").count();
+    assert_eq!(count(), 2);
+    test.pass(20 * HOUR);
+    assert_eq!(count(), 2, "its failures count");
+    test.pass(6 * HOUR);
+    assert_eq!((count(), test.wishes.folder.names()), (1, vec!["b.shop.example".to_owned()]));
+}

@@ -45,8 +45,10 @@ pub(super) fn identities(
             .map_err(|error| problem(origins.describe("acme"), &path.display().to_string(), &error))?;
         let is_own = identity.info().certificate.is_self_signed;
         let shown = if is_own { format!("self-signed for {name}") } else { path.display().to_string() };
-        let is_asked_for =
-            is_own && (acme::is_pattern_on_demand(config, &name) || acme::is_on_demand(config, &name));
+        let is_pattern = acme::is_pattern_on_demand(config, &name);
+        let is_asked_for = is_own && (is_pattern || acme::is_on_demand(config, &name));
+        let is_ordered = !is_pattern && acme::why_not(config, &name).is_none();
+        let identity = if is_ordered { identity.ordered() } else { identity };
         let heard = heard.clone();
         let identity =
             if is_asked_for { identity.with_hearer(move |name| heard.note(name)) } else { identity };

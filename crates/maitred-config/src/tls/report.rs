@@ -5,8 +5,8 @@ use maitred_server::tls::{IdentityInfo, system_clock};
 use super::Material;
 use super::material::ListEnd;
 
-/// Days before the end of a certificate at which warnings begin. Certificates of 90 days are renewed 30 days before their end, shorter ones at
-/// two thirds or half of their time: a quarter is late for them.
+/// Days before the end of a certificate at which warnings begin. Certificates of 90 days are renewed 30 days before their end, shorter ones by
+/// ACME at two thirds or half of their time: a quarter is late for them.
 const DAYS_TOLD: u64 = 21;
 
 /// A day in seconds.
@@ -49,7 +49,8 @@ fn is_pressing(info: &IdentityInfo, now: u64) -> bool {
 
 fn days_told(info: &IdentityInfo) -> u64 {
     let certificate = &info.certificate;
-    DAYS_TOLD.min(certificate.not_after.saturating_sub(certificate.not_before) / DAY_SECONDS / 4)
+    let quarter = certificate.not_after.saturating_sub(certificate.not_before) / DAY_SECONDS / 4;
+    if info.is_ordered { DAYS_TOLD.min(quarter) } else { DAYS_TOLD }
 }
 
 /// The warnings about a certificate at the time `now`, in seconds since 1970.
@@ -158,5 +159,8 @@ mod tests {
         assert!(lines(1, 0).contains("expires in 1 day, "));
         assert!(lines(0, 1).contains("expires within a day, "));
         assert_eq!(lines(0, 0), "a.pem (shop.example and 1 more): the certificate has expired");
+        let mut short = identity.info().clone();
+        short.certificate.not_before = short.certificate.not_after - 10 * DAY_SECONDS;
+        assert_eq!((days_told(&short), days_told(&IdentityInfo { is_ordered: true, ..short })), (21, 2));
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use maitred_certificates::Status;
 use maitred_finding::{Certificate, Collector, Delivery, Log, Memory, Picture, Pool, Queue};
 use maitred_io::{clock, machine, process, tasks};
 use maitred_match::Shape;
 use maitred_server::inspect::{Member, RequestSummary, Role};
+use maitred_server::tls::IdentityInfo;
 use maitred_server::{Computing, Place, Progress, RunningCall, Server};
 use maitred_stats::{Part, Span};
 
@@ -23,6 +25,9 @@ const OUTGOING: &str = "outgoing";
 
 /// A request that is longer on a thread is stuck.
 const STUCK: u64 = 30_000_000_000;
+
+/// The time of a first order from the start of its stand-in's validity on, in seconds: an hour, and the day by which it is dated back.
+const FIRST_ORDER: u64 = 25 * 60 * 60;
 
 /// Takes a picture of this process now. Takes some milliseconds with many routes or connections.
 pub(crate) fn of(asking: &QueryContext<'_>) -> Picture {
@@ -73,18 +78,24 @@ fn add_certificates(asking: &QueryContext<'_>, picture: &mut Picture) {
     let Some(terms) = asking.server.settings().tls() else { return };
     let now = clock::unix_seconds();
     for order in asking.owner.orders() {
-        let Some(fault) = &order.fault else { continue };
-        let own = terms.identities().iter().find(|info| is_for(info, &order)).map(|info| &info.certificate);
-        // A self-signed certificate stands in for one that has never been issued.
-        let issued = own.filter(|certificate| !certificate.is_self_signed);
-        let of_seconds = |seconds: u64| seconds.saturating_mul(1_000_000_000);
-        let certificate = Certificate {
-            left: of_seconds(issued.map_or(0, |own| own.not_after.saturating_sub(now))),
-            valid_for: of_seconds(issued.map_or(0, |own| own.not_after.saturating_sub(own.not_before))),
-            fault: fault.text.clone(),
-        };
-        picture.certificates.insert(order.name, certificate);
+        let own = terms.identities().iter().find(|info| is_for(info, &order));
+        picture.certificates.extend(certificate(own, &order, now).map(|one| (order.name, one)));
     }
+}
+
+/// None of a name whose first order still has time.
+fn certificate(own: Option<&IdentityInfo>, order: &Status, now: u64) -> Option<Certificate> {
+    let issued = own.filter(|own| !own.stands_in()).map(|own| &own.certificate);
+    let begin = own.map_or(now, |own| own.certificate.not_before);
+    if order.fault.is_none() && issued.is_none() && now < begin.saturating_add(FIRST_ORDER) {
+        return None;
+    }
+    let of_seconds = |seconds: u64| seconds.saturating_mul(1_000_000_000);
+    Some(Certificate {
+        left: of_seconds(issued.map_or(0, |own| own.not_after.saturating_sub(now))),
+        valid_for: of_seconds(issued.map_or(0, |own| own.not_after.saturating_sub(own.not_before))),
+        fault: order.fault.as_ref().map(|fault| fault.text.clone()).unwrap_or_default(),
+    })
 }
 
 fn log(progress: Progress) -> Log {
@@ -227,4 +238,32 @@ fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture:
 
 fn route_of(server: &Server, asked: &RequestSummary) -> String {
     server.routing().route_name(Shape { method: asked.method.as_str(), path: &asked.path, host: asked.host })
+}
+
+#[cfg(test)]
+mod tests {
+    use maitred_server::tls::Identity;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_certificate_counts_also_where_no_order_has_failed() {
+        const HOUR: u64 = 60 * 60;
+        const NOW: u64 = 1_800_000_000;
+        let (identity, _) = Identity::development(&["shop.example".to_owned()], || NOW).expect("made");
+        let order = Status {
+            name: "shop.example".to_owned(),
+            state: "none".to_owned(),
+            until: None,
+            fault: None,
+            next: None,
+        };
+        let left = |info: &IdentityInfo, now| {
+            certificate(Some(info), &order, now).map(|one| one.left / 1_000_000_000)
+        };
+        let issued = identity.info().clone();
+        assert_eq!(left(&issued, NOW), Some(issued.certificate.not_after - NOW));
+        let stand_in = identity.ordered().info().clone();
+        assert_eq!((left(&stand_in, NOW), left(&stand_in, NOW + HOUR)), (None, Some(0)));
+    }
 }

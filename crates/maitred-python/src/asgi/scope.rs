@@ -110,7 +110,8 @@ impl ScopeBuilder {
         let _ = self.state.set(state);
     }
 
-    /// Makes the scope of `request`; the request stays as it is.
+    /// Makes the scope of `request`; the request stays as it is. Fields pass as they came, but for `Transfer-Encoding`, and `Host` where
+    /// the target has an authority.
     pub(super) fn build<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<Scope<'py>> {
         let head = &request.head;
         let dict = self.start(py, &request.endpoint)?;

@@ -83,7 +83,8 @@ impl EnvironBuilder {
         Ok(Self { base: base.unbind(), names, host, origins: Default::default() })
     }
 
-    /// The environ of `request`; takes the body out.
+    /// The environ of `request` (PEP 3333); takes the body out. `Transfer-Encoding`, `Proxy` and names with an underscore do not reach
+    /// the application.
     pub(super) fn build<'py>(&self, py: Python<'py>, request: &mut Request) -> PyResult<Bound<'py, PyDict>> {
         let environ = self.start(py, &request.endpoint)?;
         set_request_line(&environ, &request.head)?;

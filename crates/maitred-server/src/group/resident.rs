@@ -55,7 +55,7 @@ pub(crate) trait Resident: Sized + Send + 'static {
     /// Memory that a thread keeps from turn to turn.
     type Scratch: TurnContext;
 
-    /// Handles the signals.
+    /// Handles the signals. The thread that polled calls it, one turn of a resident at a time; the jobs of a turn run behind it.
     fn turn(&mut self, context: &mut Context<'_, Self>, signals: Signals) -> Turn;
 
     /// Reports changes of the held memory to the budget.

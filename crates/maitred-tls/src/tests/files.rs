@@ -67,7 +67,7 @@ fn fields_of_a_certificate_are_shown() {
     };
     let issued = authority.issue(&wanted);
     let identity = issued.identity();
-    let IdentityInfo { names, certificate, chain, chain_gap, ocsp } = identity.info().clone();
+    let IdentityInfo { names, certificate, chain, chain_gap, ocsp, .. } = identity.info().clone();
     assert_eq!(names, ["shop.example", "*.shop.example", "192.0.2.1", "2001:db8::1"]);
     assert_eq!(certificate.names, names);
     assert_eq!((&*certificate.subject, &*certificate.issuer), ("CN=a server,O=Shop", "CN=Tests"));
