@@ -25,6 +25,7 @@ use rustix::process::{Pid, test_kill_process};
 use rustix::system::uname;
 
 use crate::name;
+use crate::on_demand::OnDemand;
 use crate::state::{State, Status};
 
 const CERTIFICATES: &str = "certificates";
@@ -41,9 +42,6 @@ const MAX_FILE: u64 = 256 * 1024;
 
 /// Most names that clients can have noted: a look at the folder stays cheap, and a flood of names fills no disk.
 const MAX_WANTED: usize = 64;
-
-/// Most names that are read from the folder.
-const MAX_NAMES: usize = 10_000;
 
 /// Seconds for which failures are kept when no client asks for the name any more.
 const KEPT: u64 = 24 * 60 * 60;
@@ -113,7 +111,7 @@ impl Folder {
 
     /// The names that have a certificate here.
     pub fn names(&self) -> Vec<String> {
-        self.some_names(MAX_NAMES)
+        self.some_names(OnDemand::MOST_NAMES)
     }
 
     fn some_names(&self, most: usize) -> Vec<String> {

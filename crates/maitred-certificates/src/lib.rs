@@ -20,7 +20,9 @@ mod work;
 mod world;
 
 pub use folder::{Folder, Lock, Mark};
-pub use maitred_acme::{ChallengeKind, ExternalAccount, Held, Identifier, check_chain};
+pub use maitred_acme::{
+    ChallengeKind, ExternalAccount, Held, Identifier, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, check_chain,
+};
 pub use name::is_public;
 pub use on_demand::Heard;
 pub use orderer::Orderer;

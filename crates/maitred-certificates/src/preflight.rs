@@ -144,7 +144,8 @@ fn account(wishes: &Wishes) -> Told {
 
 fn last_fault(folder: &Folder, name: &str) -> Option<Told> {
     let fault = folder.status(name).fault?;
-    Some(Told::fault(format!("{name}: the last order has failed: {}", fault.text)))
+    // The remedy may have been followed since.
+    Some(Told::good(format!("{name}: the last order has failed: {}", fault.text)))
 }
 
 /// A token in the folder, which a server with this folder knows.
@@ -289,7 +290,10 @@ fn judge(at: &At<'_>, answer: Result<Answer, String>, expected: Option<&str>) ->
 }
 
 fn nothing(at: &At<'_>, error: &str) -> Told {
-    let remedy = "start the server with a listener there, and open the port in firewalls and routers";
+    if is_here(at.address) {
+        return Told::good(format!("{at}: nothing answers yet: {error}; check again when the server runs"));
+    }
+    let remedy = "start the server with a listener there, and open the port in firewalls and routers, or choose another way with acme-challenge";
     Told::fault(format!("{at}: no answer: {error}; {remedy}"))
 }
 
@@ -324,6 +328,7 @@ mod tests {
     use maitred_tls::Challenges;
 
     use super::*;
+    use crate::state::{Fault, State};
 
     /// Looks at a server on this machine that answers once.
     fn seen(folder: &Folder, answer: impl FnOnce(&str) -> String + Send + 'static) -> (Told, String) {
@@ -435,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_answers_is_a_fault_with_a_remedy() {
+    fn nothing_that_answers_elsewhere_is_a_fault_with_a_remedy() {
         let (_place, folder) = folder();
         let (token, _) = Token::put(&folder, folder.path());
         // The port is free again when the listener is dropped.
@@ -444,10 +449,15 @@ mod tests {
             .expect("a port")
             .port();
         let told = way(&wishes(&folder), "127.0.0.1", token.as_ref(), [port, port]);
+        assert!(!told[0].is_fault && told[0].text.contains("nothing answers yet: "), "{told:?}");
+        let at = At { name: "shop.example", address: "192.0.2.1".parse().expect("an address"), port };
+        let told = nothing(&at, "timed out");
+        assert!(told.is_fault && told.text.contains("no answer: timed out; start the server"), "{told:?}");
+        let fault = Fault { at: 0, text: "refused; wait".to_owned() };
+        folder.save_state("a.example", &State { fault: Some(fault), ..State::default() }).expect("saved");
+        let told = last_fault(&folder, "a.example").expect("a line");
         assert!(
-            told[0].is_fault
-                && told[0].text.contains("no answer: ")
-                && told[0].text.contains("; start the server"),
+            !told.is_fault && told.text.ends_with("the last order has failed: refused; wait"),
             "{told:?}"
         );
         let told = directory(&wishes(&folder));

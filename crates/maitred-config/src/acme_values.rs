@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use maitred_certificates::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 use maitred_server::HostPattern;
 
 use crate::BadValue;
@@ -67,10 +68,8 @@ pub struct Directory {
 pub struct Url(String);
 
 /// Words for directories that need no URL.
-const KNOWN: [(&str, &str); 2] = [
-    ("letsencrypt", "https://acme-v02.api.letsencrypt.org/directory"),
-    ("letsencrypt-staging", "https://acme-staging-v02.api.letsencrypt.org/directory"),
-];
+const KNOWN: [(&str, &str); 2] =
+    [("letsencrypt", LETS_ENCRYPT), ("letsencrypt-staging", LETS_ENCRYPT_STAGING)];
 
 const CHALLENGES: [(&str, Challenge); 3] =
     [("http", Challenge::Http), ("tls-alpn", Challenge::TlsAlpn), ("dns", Challenge::Dns)];

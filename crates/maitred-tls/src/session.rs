@@ -134,7 +134,8 @@ impl Session {
             }
             let kept = self.beginning.take().map(|beginning| beginning.into_bytes()).unwrap_or_default();
             match self.begin(begun) {
-                Ok(connection) => self.connection = connection,
+                Ok(Some(connection)) => self.connection = connection,
+                Ok(None) => {}
                 Err(error) => return Err(self.fail(error)),
             }
             self.take_in(&kept)?;
@@ -144,9 +145,9 @@ impl Session {
         self.take_in(ciphertext)
     }
 
-    /// The connection by the settings that the ClientHello asks for.
-    fn begin(&mut self, begun: Begun) -> Result<ServerConnection, SessionError> {
-        let Begun::Hello(hello) = begun else { return connection(&self.terms, self.rules) };
+    /// The connection by the settings that the ClientHello asks for, if they are other ones.
+    fn begin(&mut self, begun: Begun) -> Result<Option<ServerConnection>, SessionError> {
+        let Begun::Hello(hello) = begun else { return Ok(None) };
         self.rules = self.terms.rules_for(hello.name.as_deref());
         match &self.challenges {
             Some(challenges) if hello.is_challenge => {
@@ -158,13 +159,15 @@ impl Session {
                 let config = challenges::config(&challenged, &proof, self.terms.clock);
                 config
                     .and_then(|config| ServerConnection::new(config).map_err(|error| error.to_string()))
+                    .map(Some)
                     .map_err(|error| {
                         SessionError::Internal(
                             format!("the certificate of a challenge cannot be made: {error}").into(),
                         )
                     })
             }
-            _ => connection(&self.terms, self.rules),
+            _ if self.rules == 0 => Ok(None),
+            _ => connection(&self.terms, self.rules).map(Some),
         }
     }
 
