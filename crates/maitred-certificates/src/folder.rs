@@ -146,7 +146,7 @@ impl Folder {
         write(&self.0.join(CHANGED), b"")
     }
 
-    /// Removes all that is kept of a name, and tells the servers. What the disk refuses stays.
+    /// Removes the files of a name, and tells the servers. Files that the disk refuses to remove stay.
     pub(crate) fn forget(&self, name: &str) {
         let _ = fs::remove_dir_all(self.of_name(name)).and_then(|()| write(&self.0.join(CHANGED), b""));
     }

@@ -239,7 +239,7 @@ impl<W: World> Work<W> {
             // The next client that asks for it brings it back.
             self.names.remove(name);
         }
-        // Numbers in the words of an authority change with each answer.
+        // Numbers in the words of a CA change with each answer.
         self.tell_of(level, name, &format!("{:?} {:?}", fault.kind, fault.problem), &text);
     }
 

@@ -1,4 +1,4 @@
-//! The files and the lines of the log.
+//! Files and lines of an orderer.
 
 use std::io;
 
