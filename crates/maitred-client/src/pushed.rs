@@ -296,6 +296,13 @@ impl Pushed {
         self.end(Err(CallError::NotServed));
     }
 
+    /// Takes the call back before its first turn: its driver has ended. None if the receiver has its end.
+    pub fn withdraw(mut self, now: Instant) -> Option<NotBegun> {
+        self.call.abandon(now);
+        let receiver = self.receiver.take()?;
+        Some(NotBegun { error: CallError::NotServed, receiver })
+    }
+
     /// Ends the call: its driver cannot watch a socket.
     pub fn fail(&mut self, error: CallError) -> Next {
         self.call.fail(&error);
