@@ -59,12 +59,9 @@ impl Reading<'_> {
 
     fn active(&mut self, groups: &[Arc<Group>], active: &mut Active) {
         active.values_mut().for_each(|count| *count = 0);
-        Connections(groups).each(|_, shown| {
-            let secure = shown.tls.is_some();
-            for (_, request) in &shown.requests {
-                let method = known_method(request.method.as_str().as_bytes()).unwrap_or("_OTHER");
-                *active.entry((method, secure)).or_default() += 1;
-            }
+        Connections(groups).each_request(|secure, request| {
+            let method = known_method(request.method.as_str().as_bytes()).unwrap_or("_OTHER");
+            *active.entry((method, secure)).or_default() += 1;
         });
         let attributes: Vec<_> = active
             .keys()
@@ -139,9 +136,7 @@ struct Own<'a, 'b>(&'a mut Reading<'b>);
 impl Sink for Own<'_, '_> {
     fn take(&mut self, metrics: &[exposition::Metric<'_>]) {
         let Self(reading) = self;
-        let ours: Vec<_> =
-            metrics.iter().filter(|metric| metric.name.starts_with("maitred_")).copied().collect();
-        encode_exposed(&ours, reading.buckets(SECONDS), reading.format, reading.period, &mut *reading.push);
+        encode_exposed(metrics, reading.buckets(SECONDS), reading.format, reading.period, &mut *reading.push);
     }
 }
 
