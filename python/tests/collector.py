@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -51,6 +52,8 @@ class Answer:
     #: It answers when the test lets it go on.
     holds: bool = False
     resets: bool = False
+    #: Its body goes on until the client has gone.
+    endless: bool = False
 
 
 TAKES, HOLDS, RESETS = Answer(), Answer(holds=True), Answer(resets=True)
@@ -116,6 +119,7 @@ class Collector:
     asked: int = 0
     #: Requests that are held.
     held: int = 0
+    tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
         self.changed = threading.Condition()
@@ -134,7 +138,9 @@ class Collector:
         self.server = Quiet(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.port = int(self.server.server_address[1])
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+        if self.tls:
+            self.server.socket = self.tls.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def end(self) -> None:
@@ -218,8 +224,8 @@ class Collector:
 
 
 @contextlib.contextmanager
-def collecting() -> Iterator[Collector]:
-    collector = Collector()
+def collecting(tls: ssl.SSLContext | None = None) -> Iterator[Collector]:
+    collector = Collector(tls=tls)
     try:
         yield collector
         assert not collector.faults, collector.faults
@@ -273,7 +279,13 @@ def reply(request: BaseHTTPRequestHandler, answer: Answer) -> None:
     with contextlib.suppress(ConnectionError):
         request.send_response(answer.status)
         request.send_header("Content-Type", request.headers["Content-Type"])
+        if answer.endless:
+            request.end_headers()
+            while True:
+                request.wfile.write(bytes(65536))
         request.send_header("Content-Length", str(len(body)))
+        if 300 <= answer.status < 400:
+            request.send_header("Location", request.path)
         if answer.retry_after:
             request.send_header("Retry-After", answer.retry_after)
         request.end_headers()

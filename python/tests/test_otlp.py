@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import signal
+import ssl
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from collector import HOLDS, JSON, PROTOBUF, RESETS, Answer, Collector, collector
+from certificates import Authority, authority, needs_openssl
+from collector import HOLDS, JSON, PROTOBUF, RESETS, Answer, Collector, collecting, collector
 from conftest import MAITRED, PATIENCE, Serve, Server, environment_for
 from crews import Start, crew, until
 from test_control import asked
 from test_outgoing_insight import dead
 
-__all__ = ["collector", "crew", "dead"]
+__all__ = ["authority", "collector", "crew", "dead"]
 
 APP = """
 def app(environ, start_response):
@@ -112,6 +114,26 @@ def test_two_workers_are_two_instances(crew: Start, collector: Collector, monkey
     server.ends()
 
 
+@needs_openssl
+def test_a_collector_with_tls_knows_its_clients(serve: Serve, authority: Authority) -> None:
+    """By a certificate of an authority that only the variables name."""
+    site, client = authority.issue("127.0.0.1"), authority.issue("shop")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(site.certificate, site.key)
+    tls.load_verify_locations(authority.file)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    with collecting(tls) as collector:
+        trusts = {**QUICK, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_CERTIFICATE": str(authority.file)}
+        unknown = traced(serve, "on", "--control", "off", **trusts)
+        ask(unknown, 1)
+        unknown.wait_for("warn .*certificate of the client")
+        assert not collector.asked
+        known = traced(serve, "on", **trusts, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=str(client.certificate),
+                       OTEL_EXPORTER_OTLP_CLIENT_KEY=str(client.key))
+        ask(known, 1)
+        assert collector.span().resource["process.pid"] == known.process.pid
+
+
 # The end
 
 
@@ -137,12 +159,13 @@ def test_the_drain_of_workers_sends_those_of_both(crew: Start, collector: Collec
 
 def test_an_end_does_not_wait_for_a_collector_that_does_not_answer(serve: Serve, collector: Collector, dead: int) -> None:
     collector.otherwise = HOLDS
-    servers = [traced(serve, url, "--control", "off", **NEVER) for url in (collector.url, f"http://127.0.0.1:{dead}")]
+    waits = {**NEVER, "OTEL_EXPORTER_OTLP_TIMEOUT": "3600000"}
+    servers = [traced(serve, url, "--control", "off", **waits) for url in (collector.url, f"http://127.0.0.1:{dead}")]
     for server in servers:
         ask(server, 3)
         server.process.send_signal(signal.SIGTERM)
-    # Within their time: `wait` has a limit.
     assert [server.process.wait(PATIENCE) for server in servers] == [0, 0]
+    assert collector.held == 1 and not collector.posts, "the batch was given up on its way: nothing else ends this post"
 
 
 # Collectors that do not take what they get
@@ -195,7 +218,7 @@ def test_what_may_be_repeated_is_repeated(serve: Serve, tmp_path: Path, collecto
     until("it is counted once", lambda: figures(tmp_path) == {"sent": 1, "dropped": 0, "refused": 0, "queued": 0})
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 413, 500])
+@pytest.mark.parametrize("status", [307, 400, 401, 404, 413, 500])
 def test_what_may_not_be_repeated_is_refused_once(serve: Serve, tmp_path: Path, collector: Collector, status: int) -> None:
     collector.answers = [Answer(status)]
     server = traced(serve, collector.url, **QUICK)
@@ -205,6 +228,13 @@ def test_what_may_not_be_repeated_is_refused_once(serve: Serve, tmp_path: Path, 
     collector.wait(1)
     assert [post.status for post in collector.posts] == [status, 200]
     server.wait_for(rf"(warn|error) .*{status}")
+
+
+def test_an_answer_without_end_counts_by_its_status(serve: Serve, tmp_path: Path, collector: Collector) -> None:
+    collector.answers = [Answer(endless=True)]
+    ask(traced(serve, collector.url, **QUICK), 1)
+    until("it is counted", lambda: figures(tmp_path)["sent"] == 1)
+    assert collector.asked == 1, "a batch that was taken came again"
 
 
 def test_a_partial_success_is_counted(serve: Serve, tmp_path: Path, collector: Collector) -> None:

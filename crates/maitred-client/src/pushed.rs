@@ -26,7 +26,7 @@ use crate::failure::CallError;
 use crate::key::Key;
 use crate::report::Report;
 
-/// So many bytes of a response move in one go; behind them others have their turn.
+/// So many bytes of both bodies move in one go; behind them others have their turn.
 const MOST_AT_ONCE: usize = 256 * 1024;
 
 /// The most bytes of a streamed body that wait for the call.
@@ -284,7 +284,7 @@ impl Pushed {
         let mut moved = 0;
         loop {
             let next = self.advance(now, &mut moved);
-            if matches!(next, Next::Ended) || self.handle.end_turn() {
+            if !matches!(next, Next::Wait(_)) || self.handle.end_turn() {
                 return next;
             }
         }
@@ -294,6 +294,13 @@ impl Pushed {
     pub fn stop(&mut self, now: Instant) {
         self.call.abandon(now);
         self.end(Err(CallError::NotServed));
+    }
+
+    /// Takes the call back before its first turn: its driver has ended. None if the receiver has its end.
+    pub fn withdraw(mut self, now: Instant) -> Option<NotBegun> {
+        self.call.abandon(now);
+        let receiver = self.receiver.take()?;
+        Some(NotBegun { error: CallError::NotServed, receiver })
     }
 
     /// Ends the call: its driver cannot watch a socket.
@@ -330,8 +337,11 @@ impl Pushed {
             flow = match step {
                 Ok(Step::Wait(until)) => return Next::Wait(until),
                 Ok(Step::Body) => match self.give() {
-                    Ok(true) => Flow::Continue,
-                    Ok(false) => return Next::Wait(self.until),
+                    Ok(Some(given)) => {
+                        *moved += given;
+                        Flow::Continue
+                    }
+                    Ok(None) => return Next::Wait(self.until),
                     Err(error) => return self.end(Err(error)),
                 },
                 Ok(Step::Interim) => {
@@ -354,13 +364,17 @@ impl Pushed {
         }
     }
 
-    /// Gives a part of the body: whether there was one.
-    fn give(&mut self) -> Result<bool, CallError> {
+    /// Gives a part of the body, or its end, and returns how many bytes went; none if there was neither.
+    fn give(&mut self) -> Result<Option<usize>, CallError> {
         if let RequestBody::Whole(bytes) = &self.body {
             let at = usize::try_from(self.call.body_at()).unwrap_or(usize::MAX);
             let rest = bytes.get(at..).unwrap_or_default();
-            return if rest.is_empty() { self.call.end_body() } else { self.call.give_body(rest).map(drop) }
-                .map(|()| true);
+            return if rest.is_empty() {
+                self.call.end_body().map(|()| 0)
+            } else {
+                self.call.give_body(rest)
+            }
+            .map(Some);
         }
         loop {
             let mut has_ended = false;
@@ -373,14 +387,14 @@ impl Pushed {
                 let taken = self.call.give_body(&self.held)?;
                 self.held.drain(..taken);
                 self.has_told_room = false;
-                return Ok(true);
+                return Ok(Some(taken));
             }
             if has_ended {
                 self.call.end_body()?;
-                return Ok(true);
+                return Ok(Some(0));
             }
             if std::mem::replace(&mut self.has_told_room, true) {
-                return Ok(false);
+                return Ok(None);
             }
             if let Some(receiver) = &mut self.receiver {
                 receiver.room(&self.handle);

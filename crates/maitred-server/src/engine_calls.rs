@@ -36,7 +36,7 @@ impl EngineCalls {
         Self { groups: groups.iter().map(Arc::downgrade).collect(), has_ended: AtomicBool::new(false) }
     }
 
-    /// No turn is taken any more. Work that has a place is cut by its group, work that comes later here.
+    /// No turn is taken any more. Work that has a place is cut by its group, work that comes later goes back to its caller.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::SeqCst);
     }
@@ -52,19 +52,23 @@ impl Driver for EngineCalls {
         Some((Seat(number, token.to_u64()), waker))
     }
 
-    fn settle(&self, Seat(number, token): Seat, work: Option<Work>) {
-        let Some(group) = self.groups.get(number).and_then(Weak::upgrade) else {
-            return work.into_iter().for_each(end);
-        };
+    fn settle(&self, Seat(number, token): Seat, work: Option<Work>) -> Option<Work> {
+        let Some(group) = self.groups.get(number).and_then(Weak::upgrade) else { return work };
         let token = Token::from_u64(token);
-        match work {
-            Some(work) => group.seat(token, Arc::new(Running(Mutex::new(Some(work))))),
-            None => group.slots.give_back(token.slot),
+        if work.is_none() {
+            group.slots.give_back(token.slot);
+            return None;
         }
-        if self.has_ended.load(Ordering::SeqCst) {
-            // The end may have gone past the slot before.
-            group.cut_visitor(token);
+        let running = Arc::new(Running(Mutex::new(work)));
+        group.seat(token, Arc::clone(&running) as Arc<_>);
+        if !self.has_ended.load(Ordering::SeqCst) {
+            group.resume(token);
+            return None;
         }
+        // The end may have gone past the slot before. Without a turn nothing has held the lock of the work.
+        let late = running.take();
+        group.cut_visitor(token);
+        late
     }
 }
 
@@ -88,6 +92,12 @@ impl Wake for Bell {
 
 /// Work in a slot; none behind its end. The claim of the slot keeps its lock free.
 struct Running(Mutex<Option<Work>>);
+
+impl Running {
+    fn take(&self) -> Option<Work> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
 
 impl<R: Resident> Visitor<R> for Running {
     fn turn(&self, group: &Arc<crate::group::Group<R>>, token: Token) -> Turn {
@@ -113,15 +123,9 @@ impl<R: Resident> Visitor<R> for Running {
     }
 
     fn cut(&self) {
-        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        taken.into_iter().for_each(end);
-    }
-}
-
-/// The server ends.
-fn end(work: Work) {
-    if let Work::Call(mut call) = work {
-        call.stop(Instant::now());
+        if let Some(Work::Call(mut call)) = self.take() {
+            call.stop(Instant::now());
+        }
     }
 }
 
@@ -158,5 +162,78 @@ fn set_limit<R: Resident>(group: &crate::group::Group<R>, token: Token, limit: O
             group.set_deadline(token.slot, clock::monotonic().saturating_add(limit));
         }
         None => group.timers.cancel(token.slot),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::expect_used, reason = "a test fails by a panic")]
+
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use maitred_client::call::Options;
+    use maitred_client::key::Key;
+    use maitred_client::pushed::{CallHandle, Flow, Receiver, RequestBody};
+    use maitred_client::{CallError, Report, Settings as ClientSettings};
+    use maitred_exchange::Routes;
+    use maitred_h1::{OutgoingRequest, ResponseFacts};
+    use maitred_http::{FieldSet, Method, ResponseHead};
+    use maitred_io::line_writer::Target;
+    use maitred_log::{Level, Log};
+
+    use super::EngineCalls;
+    use crate::engine_client::EngineClient;
+    use crate::server::Server;
+    use crate::settings::Settings;
+
+    /// Counts its ends under a lock that its caller has, too.
+    struct Locks(Arc<Mutex<usize>>);
+
+    impl Receiver for Locks {
+        fn head(&mut self, _: &CallHandle, _: ResponseHead, _: ResponseFacts) -> Flow {
+            Flow::Continue
+        }
+
+        fn data(&mut self, _: &CallHandle, _: &[u8]) -> Flow {
+            Flow::Continue
+        }
+
+        fn end(self: Box<Self>, _: Result<(), CallError>, _: &Report) {
+            *self.0.try_lock().expect("the caller has the lock") += 1;
+        }
+    }
+
+    #[test]
+    fn a_call_that_begins_while_the_server_ends_goes_back_to_its_caller() {
+        let log = Log::open(Level::Error, Target::Path("/dev/null".into()), None).expect("the log opens");
+        let settings = Settings::new(Routes::new(), Arc::new(log));
+        let server = Server::prepare(settings, Box::new(|| Err(io::ErrorKind::Unsupported.into())));
+        let server = server.expect("the server is made");
+        let group = server.first();
+        let calls = Arc::new(EngineCalls::by(std::slice::from_ref(group)));
+        let client = EngineClient::new(ClientSettings::default());
+        client.serve(Arc::clone(&calls) as Arc<_>, Arc::clone(&group.site.figures.calls) as Arc<_>);
+        calls.end();
+        let ends = Arc::new(Mutex::new(0));
+        let request = OutgoingRequest {
+            method: &Method::Get,
+            target: b"/",
+            authority: b"test",
+            fields: &FieldSet::new(),
+            length: None,
+            upgrade: false,
+        };
+        let start = || {
+            let key = Arc::new(Key::plain("127.0.0.1", 9));
+            let (body, receiver) = (RequestBody::Whole(Arc::default()), Box::new(Locks(Arc::clone(&ends))));
+            client.start(&key, &request, body, &Options::default(), receiver)
+        };
+        let held = ends.lock().expect("not poisoned");
+        let not = start().expect_err("the server has ended");
+        drop(held);
+        assert!(matches!(not.error, CallError::NotServed));
+        not.tell();
+        assert_eq!(*ends.lock().expect("not poisoned"), 1);
     }
 }

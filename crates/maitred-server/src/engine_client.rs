@@ -38,8 +38,8 @@ pub(crate) trait Driver: Send + Sync {
     /// A place for work that is about to be made, and the waker that brings it a turn; none at the end of the server.
     fn reserve(&self) -> Option<(Seat, Waker)>;
 
-    /// Has the work take its turns in its place, or gives the place back.
-    fn settle(&self, seat: Seat, work: Option<Work>);
+    /// Has the work take its turns in its place, or gives the place back. The work comes back at the end of the server.
+    fn settle(&self, seat: Seat, work: Option<Work>) -> Option<Work>;
 }
 
 /// A place for work: the number of its group, and its token there.
@@ -84,8 +84,11 @@ impl EngineClient {
         match Pushed::begin(client, key, request, body, options, receiver, waker, Instant::now()) {
             Ok(pushed) => {
                 let handle = pushed.handle();
-                driver.settle(seat, Some(Work::Call(Box::new(pushed))));
-                Ok(handle)
+                let late = match driver.settle(seat, Some(Work::Call(Box::new(pushed)))) {
+                    Some(Work::Call(call)) => call.withdraw(Instant::now()),
+                    _ => None,
+                };
+                late.map_or(Ok(handle), Err)
             }
             Err(not) => {
                 driver.settle(seat, None);
@@ -101,8 +104,10 @@ impl EngineClient {
     pub fn run(&self, task: Box<dyn Task>) -> Result<Waker, CallError> {
         let engine = self.0.engine.load_full().ok_or(CallError::NotServed)?;
         let (seat, waker) = engine.driver.reserve().ok_or(CallError::NotServed)?;
-        engine.driver.settle(seat, Some(Work::Task(task)));
-        Ok(waker)
+        match engine.driver.settle(seat, Some(Work::Task(task))) {
+            Some(_late) => Err(CallError::NotServed),
+            None => Ok(waker),
+        }
     }
 
     /// The pool and the account of the calls, while a server drives them.

@@ -32,6 +32,7 @@ impl Group {
     pub(crate) fn metrics(&self, format: Format) -> String {
         let mut page = Page::new(format);
         self.write_own_metrics(&mut page);
+        site::write_process(&process::Figures::read(), &mut page);
         site::write_exchanges(&self.site.figures.snapshot(), &mut page);
         exposition::end(format, &mut page.text);
         page.text
@@ -41,10 +42,11 @@ impl Group {
     pub(crate) fn own_metrics(&self, format: Format) -> String {
         let mut page = Page::new(format);
         self.write_own_metrics(&mut page);
+        site::write_process(&process::Figures::read(), &mut page);
         page.text
     }
 
-    /// Gives all figures except those of exchanges.
+    /// Gives all figures except those of exchanges and of the process: with much memory the kernel takes long for these.
     pub(crate) fn write_own_metrics(&self, out: &mut dyn Sink) {
         let counters = &self.site.counters;
         let plain = |name, help, value| Metric { name, help, labels: &[], value };
@@ -148,7 +150,6 @@ impl Group {
         if let Some(compression) = &self.site.compression {
             compression.write_metrics(out);
         }
-        site::write_process(&process::Figures::read(), out);
         write_roles(&roles::list(&self.groups.thread_registry).roles, out);
     }
 

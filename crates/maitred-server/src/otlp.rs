@@ -228,8 +228,9 @@ impl Sender {
     pub(crate) fn wait_finished(&self, limit: Duration) -> bool {
         let (finished, bell) = &self.finished;
         let guard = finished.lock().unwrap_or_else(PoisonError::into_inner);
-        let (guard, _) =
-            bell.wait_timeout_while(guard, limit, |finished| !*finished).unwrap_or_else(PoisonError::into_inner);
+        let (guard, _) = bell
+            .wait_timeout_while(guard, limit, |finished| !*finished)
+            .unwrap_or_else(PoisonError::into_inner);
         *guard
     }
 
@@ -286,24 +287,25 @@ impl Receiver for Answer {
     }
 
     fn data(&mut self, _: &CallHandle, bytes: &[u8]) -> Flow {
-        let room = MAX_ANSWER.saturating_sub(self.body.len());
+        let room = MAX_ANSWER - self.body.len();
         self.body.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        Flow::Continue
+        if self.body.len() < MAX_ANSWER { Flow::Continue } else { Flow::Cancel }
     }
 
+    /// The status counts wherever the body has ended: a batch that was taken must not go again.
     fn end(self: Box<Self>, result: Result<(), CallError>, _: &Report) {
         let Self { sender, signal, head, body } = *self;
         let now = clock::monotonic();
-        let trouble = match (&result, &head) {
-            (Ok(()), Some(head)) if head.status.code() < 300 => None,
-            (Ok(()), Some(head)) => Some(format!("it answers {}", head.status.code())),
-            (Ok(()), None) => Some("it does not answer".to_owned()),
-            (Err(error), _) => Some(error.to_string()),
+        let trouble = match (&head, result) {
+            (Some(head), _) if head.status.code() < 300 => None,
+            (Some(head), _) => Some(format!("it answers {}", head.status.code())),
+            (None, Err(error)) => Some(error.to_string()),
+            (None, Ok(())) => Some("it does not answer".to_owned()),
         };
         if let Some(waiting) = sender.waiting(signal) {
             let mut exporter = waiting.exporter.lock();
             match (&trouble, head) {
-                (_, Some(head)) if result.is_ok() => {
+                (_, Some(head)) => {
                     let after = head.fields.first("retry-after");
                     let after = after.and_then(|value| retry_after(value, clock::unix_seconds()));
                     exporter.answered(head.status.code(), after, &body, now);

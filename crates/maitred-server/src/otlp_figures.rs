@@ -60,11 +60,9 @@ impl Reading<'_> {
 
     fn active(&mut self, groups: &[Arc<Group>], active: &mut Active) {
         active.values_mut().for_each(|count| *count = 0);
-        Connections(groups).each(|_, shown| {
-            for (_, request) in &shown.requests {
-                let method = known_method(request.method.as_str().as_bytes()).unwrap_or("_OTHER");
-                *active.entry((method, request.secure)).or_default() += 1;
-            }
+        Connections(groups).each_request(|request| {
+            let method = known_method(request.method.as_str().as_bytes()).unwrap_or("_OTHER");
+            *active.entry((method, request.secure)).or_default() += 1;
         });
         let attributes: Vec<_> = active
             .keys()
@@ -140,9 +138,7 @@ struct Own<'a, 'b>(&'a mut Reading<'b>);
 impl Sink for Own<'_, '_> {
     fn take(&mut self, metrics: &[exposition::Metric<'_>]) {
         let Self(reading) = self;
-        let ours: Vec<_> =
-            metrics.iter().filter(|metric| metric.name.starts_with("maitred_")).copied().collect();
-        encode_exposed(&ours, reading.buckets(SECONDS), reading.format, reading.period, &mut *reading.push);
+        encode_exposed(metrics, reading.buckets(SECONDS), reading.format, reading.period, &mut *reading.push);
     }
 }
 

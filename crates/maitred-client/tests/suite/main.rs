@@ -6,5 +6,6 @@ mod blocking;
 mod calls;
 mod exchange;
 mod odd_servers;
+mod pushed;
 mod secure;
 mod simulated;

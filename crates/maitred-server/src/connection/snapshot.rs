@@ -85,6 +85,13 @@ impl Connection {
         }
     }
 
+    /// Calls `look` with each request that a handler has, and whether the connection has TLS.
+    pub(crate) fn each_request(&self, look: &mut impl FnMut(&RequestSummary)) {
+        see_carrier!(self, |carrier, _wire| {
+            carrier.streams().filter(|stream| stream.running).for_each(|stream| look(&stream.summary));
+        });
+    }
+
     /// Copies the state of the connection.
     pub(crate) fn show(&self, group: &Group) -> ConnectionSnapshot {
         let (requests, websockets) = see_carrier!(self, |carrier, _wire| show_exchanges(carrier));

@@ -146,11 +146,10 @@ impl<R: Resident> Group<R> {
         Some(Token { slot: index, generation: slot.generation() })
     }
 
-    /// Has a visitor stay in its slot from now on. Its first turn comes at once.
+    /// Has a visitor stay in its slot from now on. Its first turn comes by [`resume`](Self::resume).
     pub(crate) fn seat(&self, token: Token, visitor: Arc<dyn Visitor<R>>) {
         if let Some(slot) = self.slots.find(token.slot) {
             *slot.lock() = Some(Occupant::Visitor(visitor));
-            self.resume(token);
         }
     }
 

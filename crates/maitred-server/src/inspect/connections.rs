@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ConnectionSnapshot;
+use super::{ConnectionSnapshot, RequestSummary};
 use crate::connection::{Group, Key};
 use crate::group::Occupant;
 use crate::group::slots::{Place, Token};
@@ -60,6 +60,15 @@ impl Connections<'_> {
                     let token = Token { slot: number, generation }.to_u64();
                     look(Place { group: group.number, token, stream: 0 }, shown);
                 }
+            }
+        }
+    }
+
+    /// Calls `look` with every request that a handler has, and whether its connection has TLS, under the lock of the connection.
+    pub(crate) fn each_request(&self, mut look: impl FnMut(&RequestSummary)) {
+        for (_, slot) in self.0.iter().flat_map(|group| group.connections()) {
+            if let Some(Occupant::Resident(connection)) = slot.lock().as_ref() {
+                connection.each_request(&mut look);
             }
         }
     }
