@@ -85,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Calls `look` with each request that a handler has, and whether the connection has TLS.
+    /// Calls `look` with each request that a handler has.
     pub(crate) fn each_request(&self, look: &mut impl FnMut(&RequestSummary)) {
         see_carrier!(self, |carrier, _wire| {
             carrier.streams().filter(|stream| stream.running).for_each(|stream| look(&stream.summary));
