@@ -107,9 +107,9 @@ def accepted(ca: Pebble, name: str = NAME) -> int:
 
 
 def set_back(folder: Path, hours: float, name: str = NAME) -> None:
-    """As if all that its pauses are counted from had been so much earlier. For a server that does not run."""
+    """As if all pauses had begun so much earlier; those that never began stay. For a server that does not run."""
     file = current(folder, name).with_name("state.json")
-    earlier = lambda pairs: {key: value - int(hours * 3600) if key == "since" else value for key, value in pairs}
+    earlier = lambda pairs: {key: max(0, value - int(hours * 3600)) if key == "since" else value for key, value in pairs}
     file.write_text(json.dumps(json.loads(file.read_text(), object_pairs_hook=earlier)))
 
 
