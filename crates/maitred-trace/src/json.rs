@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::context::hex;
 use crate::writer::{Field, Writer};
 
-/// Writes the members of an object behind what is there.
+/// Appends members to an object.
 pub(crate) struct Json<'a>(pub(crate) &'a mut Vec<u8>);
 
 impl Json<'_> {
