@@ -168,7 +168,7 @@ def keep_agent() -> None:
     except OSError:
         return
     started = next((os.fsdecode(line[11:]) for line in lines if line.startswith(b"PYTHONPATH=")), "")
-    # Whatever else has changed the variable has meant it.
+    # A variable with entries of its own was changed on purpose.
     if set(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))) < set(started.split(os.pathsep)):
         os.environ["PYTHONPATH"] = started
 

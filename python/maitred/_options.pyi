@@ -137,6 +137,7 @@ class Options(TypedDict, total=False):
     trace_slow: float | None
     trace_trust: Literal["proxies", "all", "none"] | None
     trace_spans: Literal["events", "spans"] | None
+    trace_query: bool | None
     access_log: Text | None
     access_log_format: Text | None
     access_log_mask: float | str | None

@@ -255,7 +255,7 @@ def test_a_batch_that_is_full_goes_at_once(serve: Serve, collector: Collector) -
     assert len(collector.spans()) == 35
 
 
-# What is wrong is told before the start
+# Wrong values are told before the start
 
 WRONG = [
     ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),

@@ -127,7 +127,7 @@ def check_times(span: Span, before: int, after: int, within: tuple[int, int] | N
 
 
 def test_a_request_is_a_span(serve: Serve, collector: Collector, interface: str) -> None:
-    server = traced(serve, collector, SOURCES[interface], "--trace-trust", "all")
+    server = traced(serve, collector, SOURCES[interface], "--trace-trust", "all", "--trace-query")
     before = time.time_ns()
     reply = server.fetch("/orders/7?colour=red", traceparent=PARENT, tracestate="a=1,b=2", User_Agent="tests/1")
     after = time.time_ns()

@@ -22,6 +22,8 @@ pub struct OtlpConfig {
     pub trust: TraceTrust,
     /// The form of a request's parts.
     pub phases: TracePhases,
+    /// Queries are sent.
+    pub query: bool,
 }
 
 /// The receiver of spans and figures.

@@ -373,7 +373,14 @@ fn a_challenge_is_answered_before_hosts_redirects_and_limits() {
 }
 
 fn tracing(trust: TraceTrust, sampler: &str, signals: &[Signal]) -> Tracing {
+    tracing_with(trust, sampler, signals, None)
+}
+
+fn tracing_with(trust: TraceTrust, sampler: &str, signals: &[Signal], except: Option<&str>) -> Tracing {
     let rules = TraceRules {
+        query: false,
+        mask: except.map(|_| maitred_log::Mask::default()),
+        except: except.iter().map(|path| path.parse().expect("a pattern")).collect(),
         trust,
         sampler: Sampler::parse(sampler, None).expect("a sampler"),
         slow: std::time::Duration::from_secs(1),
@@ -396,7 +403,7 @@ fn given(site: &Arc<Site>, fields: &str) -> RequestHead {
 
 fn given_by(site: &Arc<Site>, peer: Peer, fields: &str) -> RequestHead {
     let mut hand = Hand { peer, ..Hand::new(site) };
-    hand.head(&format!("GET /app/a HTTP/1.1\r\nHost: t:81\r\n{fields}\r\n"));
+    hand.head(&format!("GET /app/a?token=secret HTTP/1.1\r\nHost: t:81\r\n{fields}\r\n"));
     hand.given.expect("a handler has it")
 }
 
@@ -559,6 +566,21 @@ fn calls_have_spans_also_where_the_engine_has_answered_or_the_response_has_ended
 
 thread_local! {
     static BEGUN: std::cell::RefCell<Option<Begun>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn the_rules_of_the_access_log_hold_for_the_collector() {
+    let signals = [Signal::Traces, Signal::Logs];
+    for (except, address, records) in
+        [(None, "192.0.2.1", 1), (Some("/other"), "192.0.2.0", 1), (Some("/app/*"), "192.0.2.0", 0)]
+    {
+        let tracing = tracing_with(TraceTrust::All, "always_on", &signals, except);
+        let site = site_with(&Limits::default(), Some(tracing), None);
+        let span = noted(&site, 200, 1, End::Complete, None);
+        assert!(span.contains(&format!("\"{address}\"")) && !span.contains("secret"), "{span}");
+        let waiting = site.tracing.as_ref().and_then(|all| all.waiting(Signal::Logs)).expect("records");
+        assert_eq!(waiting.exporter.lock().counts().queued, records);
+    }
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub(crate) fn apply(
         sampler: found.sampler,
         slow: config.otlp.slow,
         phases: config.otlp.phases,
+        query: config.otlp.query,
+        mask: config.access_log_mask,
+        except: config.access_log_except.clone(),
         limits: found.limits,
     };
     settings.tracing = Some(Tracing::new(rules, exporters));

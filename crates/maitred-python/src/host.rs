@@ -435,17 +435,16 @@ impl Host for PythonHost {
     }
 
     fn supervises(&self) {
-        let prepared = Python::attach(|py| {
-            py.import("maitred._load")?.call_method0("keep_agent")?;
-            let module = py.import("signal")?;
-            let default = module.getattr("SIG_DFL")?;
+        Python::attach(|py| {
+            let tell = |what: &str, error| (self.log)(&format!("{what}: {}", report::summary(py, &error)));
+            let kept = py.import("maitred._load").and_then(|module| module.call_method0("keep_agent"));
+            kept.map(drop).unwrap_or_else(|error| tell("workers may lack the agent of PYTHONPATH", error));
             // Python would raise KeyboardInterrupt when the command has ended.
-            module.call_method1("signal", (2, default)).map(drop)
+            let released = py.import("signal").and_then(|module| {
+                module.call_method1("signal", (2, module.getattr("SIG_DFL")?)).map(drop)
+            });
+            released.unwrap_or_else(|error| tell("SIGINT stays with Python", error));
         });
-        if let Err(error) = prepared {
-            let text = Python::attach(|py| report::summary(py, &error));
-            (self.log)(&format!("SIGINT stays with Python: {text}"));
-        }
     }
 
     fn tool(&self, name: &str, arguments: &[String]) -> Option<u8> {

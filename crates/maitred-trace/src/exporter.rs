@@ -7,8 +7,8 @@
 //!   429, 502, 503, 504, or no answer      v   | after a pause
 //!                                        Held-'  given up after minutes: dropped
 //! ```
-//! Promises: items and bytes stay below the limits of the settings; one post is under way; what is pushed is sent, refused,
-//! dropped or waits, and the counts add up; a trouble is told once in ten minutes.
+//! Promises: items and bytes stay below the limits of the settings; one post is under way; each item is sent, refused or
+//! dropped, or waits, and the counts add up; a trouble is told once in ten minutes.
 //!
 //! Leaves out: the connection, and its time limits.
 

@@ -6,7 +6,7 @@ use maitred_http::trace::Hex;
 
 use crate::writer::{Field, Writer};
 
-/// Writes the members of an object behind what is there.
+/// Appends members to an object.
 pub(crate) struct Json<'a>(pub(crate) &'a mut Vec<u8>);
 
 impl Json<'_> {

@@ -8,7 +8,7 @@ const FIXED64: u32 = 1;
 const BYTES: u32 = 2;
 const FIXED32: u32 = 5;
 
-/// Writes fields behind what is there.
+/// Appends fields.
 pub(crate) struct Protobuf<'a>(pub(crate) &'a mut Vec<u8>);
 
 impl Protobuf<'_> {

@@ -156,7 +156,7 @@ fn dropped(writer: &mut impl Writer, field: Field, there: usize, limit: usize) {
     }
 }
 
-/// A request that was served, for its span. What is not known is empty, or none.
+/// A request that was served, for its span. An unknown value is empty, or none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServerRequest<'a> {
     /// The method, as the client has sent it.

@@ -1,7 +1,7 @@
 //! Traces and figures by OpenTelemetry. The receiver and the sampling come from the usual variables (OTEL_...).
 
 use super::definition::{Definition, Kind, Reload, server};
-use crate::forms::{OTLP, OTLP_SIGNALS, SECONDS_OR_OFF, TRACE_SPANS, TRACE_TRUST};
+use crate::forms::{OTLP, OTLP_SIGNALS, SECONDS_OR_OFF, SWITCH, TRACE_SPANS, TRACE_TRUST};
 
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
@@ -11,7 +11,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["off"],
         summary: "Send spans and figures to an OpenTelemetry collector by OTLP over HTTP: nowhere (off), to URL, or (on) where \
                   OTEL_EXPORTER_OTLP_ENDPOINT says, else to http://localhost:4318. The other variables of OpenTelemetry count, too: \
-                  headers, compression, certificate, sampler, resource, intervals.",
+                  headers, compression, certificate, sampler, resource, intervals. OTEL_EXPORTER_OTLP_HEADERS does not go to URL where \
+                  OTEL_EXPORTER_OTLP_ENDPOINT says another one. HTTPS_PROXY is not used.",
         cost: "half a microsecond for each request, and two more for each whose span is kept; 4 MiB of memory at most while the collector \
                does not answer",
         worst: "a collector that does not answer loses spans, never requests; `maitred ctl` and the log say so",
@@ -22,7 +23,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         placeholder: "traces,metrics,logs",
         kind: Kind::Server(&server(OTLP_SIGNALS, |config| &mut config.otlp.signals)),
         default: &["traces,metrics"],
-        summary: "What goes there. logs: the requests as in the access log, with the ids of their traces.",
+        summary: "The kinds of items for the collector. logs: the requests as in the access log, with the ids of their traces.",
         cost: "logs: as much as a span for each request, and all requests are kept",
         worst: "logs of all requests fill the queue when spans alone would not",
         ..Definition::of(Reload::Restart)
@@ -53,6 +54,15 @@ pub(super) const OPTIONS: &[Definition] = &[
         summary: "The parts of a request (accept, queue, gate, filter, run, receive, write): as events of its span, or as spans below it.",
         cost: "spans: five times the bytes of events",
         worst: "spans: the queue is full five times as soon",
+        ..Definition::of(Reload::Restart)
+    },
+    Definition {
+        name: "trace-query",
+        kind: Kind::Server(&server(SWITCH, |config| &mut config.otlp.query)),
+        default: &["false"],
+        summary: "Send the query of each URL (url.query), without the signatures of signed URLs. Addresses obey access-log-mask in any case.",
+        cost: "bytes",
+        worst: "tokens and passwords in queries stand in the traces",
         ..Definition::of(Reload::Restart)
     },
 ];

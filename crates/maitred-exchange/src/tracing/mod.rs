@@ -184,11 +184,11 @@ impl Tracing {
     ) {
         let place = outcome.head.trace.unwrap_or_else(|| self.late_place(outcome.head));
         let spans = self.waiting(Signal::Traces).filter(|_| self.keeps(&place, outcome));
-        let records = self.waiting(Signal::Logs);
+        let records = self.waiting(Signal::Logs).filter(|_| !self.rules.leaves_out(outcome.head.path()));
         if spans.is_none() && records.is_none() {
             return;
         }
-        let traced = Traced { place: &place, outcome, route, limits: &self.rules.limits };
+        let traced = Traced { place: &place, outcome, route, rules: &self.rules, limits: &self.rules.limits };
         if let Some(waiting) = spans {
             traced.spans(waiting.format, self.rules.phases, &calls(), |item| self.push(waiting, item));
         }

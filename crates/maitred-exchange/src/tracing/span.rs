@@ -16,7 +16,7 @@ use maitred_trace::span::{ClientCall, Event, Kind, Link, Parent, ServerRequest, 
 use maitred_trace::{Attribute, Context, Format, Limits, Span, SpanId, TraceId, Value};
 
 use super::ids::span_id;
-use super::rules::TracePhases;
+use super::rules::{TracePhases, TraceRules};
 
 /// Values of a query that are secrets by themselves: of signed URLs.
 const SECRETS: [&[u8]; 4] = [b"AWSAccessKeyId", b"Signature", b"sig", b"X-Goog-Signature"];
@@ -39,6 +39,7 @@ pub(super) struct Traced<'a> {
     pub(super) outcome: &'a Outcome<'a>,
     /// The pattern that has led the request to its destination; empty if there is none.
     pub(super) route: &'a str,
+    pub(super) rules: &'a TraceRules,
     pub(super) limits: &'a Limits,
 }
 
@@ -131,9 +132,10 @@ impl Traced<'_> {
         let Arrival { secure, peer: connected } = head.arrival;
         let usual = if secure { 443 } else { 80 };
         TEXTS.with_borrow_mut(|texts| {
-            texts.write(outcome.peer.ip(), connected);
+            let masked = |address: IpAddr| self.rules.mask.map_or(address, |mask| mask.apply(address));
+            texts.write(outcome.peer.ip().map(masked), connected.map(masked));
             let Texts { name, client, peer } = texts;
-            let query = visible(head.query().unwrap_or_default());
+            let query = visible(head.query().filter(|_| self.rules.query).unwrap_or_default());
             let request = ServerRequest {
                 method: head.method.as_str().as_bytes(),
                 route: self.route,
