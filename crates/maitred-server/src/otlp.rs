@@ -228,8 +228,9 @@ impl Sender {
     pub(crate) fn wait_finished(&self, limit: Duration) -> bool {
         let (finished, bell) = &self.finished;
         let guard = finished.lock().unwrap_or_else(PoisonError::into_inner);
-        let (guard, _) =
-            bell.wait_timeout_while(guard, limit, |finished| !*finished).unwrap_or_else(PoisonError::into_inner);
+        let (guard, _) = bell
+            .wait_timeout_while(guard, limit, |finished| !*finished)
+            .unwrap_or_else(PoisonError::into_inner);
         *guard
     }
 
