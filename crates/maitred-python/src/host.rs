@@ -436,13 +436,14 @@ impl Host for PythonHost {
 
     fn supervises(&self) {
         Python::attach(|py| {
-            let tell = |what: &str, error| (self.log)(&format!("{what}: {}", report::summary(py, &error)));
+            let tell =
+                |what: &str, error: PyErr| (self.log)(&format!("{what}: {}", report::summary(py, &error)));
             let kept = py.import("maitred._load").and_then(|module| module.call_method0("keep_agent"));
             kept.map(drop).unwrap_or_else(|error| tell("workers may lack the agent of PYTHONPATH", error));
             // Python would raise KeyboardInterrupt when the command has ended.
-            let released = py.import("signal").and_then(|module| {
-                module.call_method1("signal", (2, module.getattr("SIG_DFL")?)).map(drop)
-            });
+            let released = py
+                .import("signal")
+                .and_then(|module| module.call_method1("signal", (2, module.getattr("SIG_DFL")?)).map(drop));
             released.unwrap_or_else(|error| tell("SIGINT stays with Python", error));
         });
     }
