@@ -39,6 +39,8 @@ const LISTED: usize = 1024;
 const BEGUN: u64 = 1 << 63;
 const SERVER: u32 = 16;
 
+type Late = Box<dyn Fn(&TracePlace, CallSpan) + Send + Sync>;
+
 /// The calls of a process.
 pub struct Calls {
     pub(crate) upstreams: Upstreams,
@@ -47,7 +49,7 @@ pub struct Calls {
     places: Box<[Place]>,
     log: OnceLock<Arc<Log>>,
     /// Takes the span of a call that has ended after the response to its request.
-    late: OnceLock<Box<dyn Fn(&TracePlace, CallSpan) + Send + Sync>>,
+    late: OnceLock<Late>,
 }
 
 #[derive(Default)]
