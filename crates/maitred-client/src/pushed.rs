@@ -369,8 +369,12 @@ impl Pushed {
         if let RequestBody::Whole(bytes) = &self.body {
             let at = usize::try_from(self.call.body_at()).unwrap_or(usize::MAX);
             let rest = bytes.get(at..).unwrap_or_default();
-            return if rest.is_empty() { self.call.end_body().map(|()| 0) } else { self.call.give_body(rest) }
-                .map(Some);
+            return if rest.is_empty() {
+                self.call.end_body().map(|()| 0)
+            } else {
+                self.call.give_body(rest)
+            }
+            .map(Some);
         }
         loop {
             let mut has_ended = false;

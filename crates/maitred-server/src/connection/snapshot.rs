@@ -89,7 +89,10 @@ impl Connection {
     pub(crate) fn each_request(&self, look: &mut impl FnMut(bool, &RequestSummary)) {
         let secure = self.wire.session().is_some();
         see_carrier!(self, |carrier, _wire| {
-            carrier.streams().filter(|stream| stream.running).for_each(|stream| look(secure, &stream.summary));
+            carrier
+                .streams()
+                .filter(|stream| stream.running)
+                .for_each(|stream| look(secure, &stream.summary));
         });
     }
 
