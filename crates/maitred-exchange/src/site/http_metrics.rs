@@ -140,15 +140,15 @@ mod tests {
     fn hosts_are_no_part_of_routes_and_aborted_requests_are_told_apart() {
         let number = pack(200, &Method::Get, Version::Http11, false);
         let names = [DURATION, SENT, "db", "http;duration;cut"].map(str::to_owned);
-        let routes = ["GET shop.example/a", "shop.example/b/*"].map(str::to_owned);
+        let routes = ["other", "GET shop.example/a", "shop.example/b/*"].map(str::to_owned);
         let mut one = Distribution::default();
         one.record(7);
         let key = |(pool, route, name)| (TimingKey { pool, route, name }, one.clone());
         let keys = [
-            (number, 0, 0),
-            (number, 0, 1),
-            (number, 0, 3),
             (number, 1, 0),
+            (number, 1, 1),
+            (number, 1, 3),
+            (number, 2, 0),
             (CHOSEN_OTHER, OTHER, 0),
             (3, 0, 2),
         ];
