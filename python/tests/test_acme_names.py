@@ -15,7 +15,7 @@ from authority import EAB, Pebble, needs_pebble, pebble
 from certificates import Authority, authority, connected
 from conftest import Serve
 from crews import until
-from ordering import APP, both, ca, given, options, serial, served, set_back, state
+from ordering import APP, LONG, both, ca, given, options, serial, served, set_back, state
 
 __all__ = ["authority", "ca"]
 
@@ -43,6 +43,7 @@ def test_an_address_has_a_short_lived_certificate(serve: Serve, ca: Pebble, tmp_
     assert [order.profile for order in ca.orders if order.status == 201] == ["shortlived"]
 
 
+@LONG
 def test_an_account_is_bound_to_another_one_whose_key_a_reload_reads_again(serve: Serve, authority: Authority, tmp_path: Path) -> None:
     with pebble(tmp_path / "pebble", authority, eab=True) as ca:
         first = serve(*options(ca, tmp_path / "first"), source=APP)
@@ -68,6 +69,7 @@ def test_the_preferred_chain_is_taken(serve: Serve, authority: Authority, tmp_pa
         assert serial(server.ports[1], ca.client(0)) is None
 
 
+@LONG
 def test_a_hook_answers_for_a_wildcard(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
     (tmp_path / "hook.py").write_text(HOOK % ca.names)
     hook = f"{sys.executable} {tmp_path / 'hook.py'}"
@@ -136,6 +138,7 @@ def knowing() -> Iterator[tuple[str, list[str]]]:
         application.shutdown()
 
 
+@LONG
 def test_names_on_demand_are_those_that_the_application_knows(serve: Serve, ca: Pebble, tmp_path: Path) -> None:
     with knowing() as (ask, asked):
         demand = ("--acme-on-demand", "*.shop.example", "--acme-ask", ask)
