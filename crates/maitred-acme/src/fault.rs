@@ -1,4 +1,4 @@
-//! Why there is no certificate: the CA's own words, and what to do.
+//! Faults of orders: each has the CA's own words and advice.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// The longest text of a CA that is kept, in characters.
 const MAX_TEXT: usize = 500;
 
-/// Why there is no certificate.
+/// The fault of an order that has given no certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The kind of fault.

@@ -301,7 +301,7 @@ impl Ordering {
         })
     }
 
-    /// The URL of the stage, and what is posted there.
+    /// The URL and the payload of the stage's request.
     fn post<'a>(&'a self, directory: &'a Directory) -> Result<(&'a str, Option<Value>), Fault> {
         let lost = || Fault::new(Kind::Order, "the order has no such part");
         let order = self.order.as_ref().ok_or_else(lost);

@@ -1,4 +1,4 @@
-//! Names on demand: the question whether one is served, and what is remembered of the answers.
+//! Names on demand: the application is asked whether it serves a name, and its answers are kept for a time.
 //!
 //! Promises: at most ten questions in a minute about new names, and as many about renewals; at most [`MOST_HEARD`] names wait for theirs,
 //! and at most [`MOST_REFUSED`] answers are remembered.

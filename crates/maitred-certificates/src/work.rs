@@ -1,4 +1,4 @@
-//! The work of an orderer: which certificate is due, the steps of its order, and what is written down of it.
+//! The work of an orderer: it finds the certificates that are due, takes the steps of their orders, and keeps their states.
 //!
 //! ```text
 //! idle --due--> state saved --> steps: requests, challenges, waits --certificate--> saved, idle

@@ -170,43 +170,52 @@ impl Site {
             self.recent.add(&outcome, self.route_of(&outcome), (self.own_name)());
         }
         self.log.access(&outcome);
-        if let Some(tracing) = &self.tracing {
-            let pattern = engine_route.or_else(|| self.mount_of(&outcome));
-            if tracing.waiting(Signal::Metrics).is_some() {
-                let told = (!outcome.told_route.is_empty()).then(|| {
-                    let number =
-                        || self.figures.naming.number(outcome.head, outcome.told_route, outcome.status);
-                    record.route.unwrap_or_else(number)
-                });
-                self.figures.http.record(
-                    &self.figures.recorder,
-                    &outcome,
-                    told.or(pattern.map(|route| route.number)),
-                );
-            }
-            let route = match (outcome.told_route, pattern) {
-                ("", Some(EngineRoute { name, .. })) => {
-                    name.strip_prefix(self.hosts.of(outcome.head.host).name()).unwrap_or(name)
-                }
-                (told, _) => told,
-            };
-            tracing.note(&outcome, route, || {
-                let spans = match &record.request {
-                    Kept::Request(request) => {
-                        request.outgoing.as_deref().map(maitred_runtime::Outgoing::take_spans)
-                    }
-                    // The handler still has the request.
-                    Kept::Head(_) => Some(self.figures.calls.spans(record.number, written)),
-                };
-                self.named(spans.unwrap_or_default())
-            });
-        }
+        self.note_span(&record, &outcome, engine_route, written);
         if let Some(trace) = &record.trace {
             self.log.trace(&outcome, trace);
             self.traced.add(&outcome, trace);
         }
         self.filters.trace(&outcome);
         record.recycle();
+    }
+
+    /// Gives the request and its calls to the metrics and the spans of OpenTelemetry, if they are wanted.
+    fn note_span(
+        &self,
+        record: &Record,
+        outcome: &Outcome<'_>,
+        engine_route: Option<&EngineRoute>,
+        written: u64,
+    ) {
+        let Some(tracing) = &self.tracing else { return };
+        let pattern = engine_route.or_else(|| self.mount_of(outcome));
+        if tracing.waiting(Signal::Metrics).is_some() {
+            let told = (!outcome.told_route.is_empty()).then(|| {
+                let number = || self.figures.naming.number(outcome.head, outcome.told_route, outcome.status);
+                record.route.unwrap_or_else(number)
+            });
+            self.figures.http.record(
+                &self.figures.recorder,
+                outcome,
+                told.or(pattern.map(|route| route.number)),
+            );
+        }
+        let route = match (outcome.told_route, pattern) {
+            ("", Some(EngineRoute { name, .. })) => {
+                name.strip_prefix(self.hosts.of(outcome.head.host).name()).unwrap_or(name)
+            }
+            (told, _) => told,
+        };
+        tracing.note(outcome, route, || {
+            let spans = match &record.request {
+                Kept::Request(request) => {
+                    request.outgoing.as_deref().map(maitred_runtime::Outgoing::take_spans)
+                }
+                // The handler still has the request.
+                Kept::Head(_) => Some(self.figures.calls.spans(record.number, written)),
+            };
+            self.named(spans.unwrap_or_default())
+        });
     }
 
     /// Sends the spans of calls that end after the response to their request as they end, from now on.

@@ -4,7 +4,7 @@
 //! environment.rs  the OTEL_* variables as settings
 //! context.rs      traceparent and tracestate (W3C Trace Context): read and written
 //! sampler.rs      which traces are kept
-//! span.rs         spans, and what the conventions for HTTP say of them
+//! span.rs         spans, and their names and attributes by the conventions for HTTP
 //! metrics.rs      sums, gauges and histograms of maitred-stats
 //! logs.rs         log records
 //!     |  encode() makes one item: a span, a metric or a record

@@ -1,4 +1,4 @@
-//! Spans as plain data, and what the stable conventions for HTTP say of a request and of a call.
+//! Spans as plain data; names, attributes and status of requests and calls by the stable conventions for HTTP.
 //!
 //! Promises: the names of spans and the values of `http.request.method` are few, whatever clients send. A server's span is an
 //! error for a status from 500 on and for a request that ended before its response; a call's from 400 on.
